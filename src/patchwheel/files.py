@@ -1,0 +1,150 @@
+"""Files that are either whole or absent, and digests of what was really read.
+
+Nothing half-done has a good name: a file is written beside its target under a hidden name, flushed to the disk and
+only then renamed. A process killed on the way leaves at most a hidden ``.part`` file, which the next run removes.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING
+
+from patchwheel.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CHUNK = 1 << 20
+"""Bytes moved at a time; memory does not grow with the file."""
+
+_LOCK_NAME = ".patchwheel.lock"
+_PART = ".part"
+
+
+def sha256_bytes(data: bytes) -> str:
+    """Hex sha256 of some bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_file(file: IO[bytes]) -> str:
+    """Hex sha256 of an open file, from its start; the position is left at the end."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    while chunk := file.read(CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def git_blob_id(data: bytes) -> str:
+    """The id git gives to a blob with this content: sha1 over ``blob <size>NUL<content>``."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+class Draft:
+    """A file in the making: written under ``path``, seen under ``target`` only after `publish`."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.path = target.with_name(f".{target.name}.{secrets.token_hex(6)}{_PART}")
+        # 0o666 less the umask, as any program would create it: a result must be readable by whom the user allows.
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self.file: IO[bytes] = os.fdopen(descriptor, "w+b", buffering=CHUNK)
+
+    def sync(self) -> None:
+        """Flush to the disk, so that what is read back is what will be found after a crash."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+    def publish(self) -> None:
+        """Give the file its good name, atomically."""
+        self.sync()
+        self.file.close()
+        os.replace(self.path, self.target)
+        _sync_folder(self.target.parent)
+
+    def discard(self) -> None:
+        """Remove what was written, unless it was published."""
+        with suppress(OSError):  # close() flushes, and a full disk must not hide the first error
+            self.file.close()
+        self.path.unlink(missing_ok=True)
+
+
+@contextmanager
+def drafting(target: Path) -> Iterator[Draft]:
+    """Write a file that gets its name only when the caller publishes it.
+
+    Raises:
+        OutputError: The file can't be created or written (no space, read-only, no permission).
+    """
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = Draft(target)
+        try:
+            yield draft
+        finally:
+            draft.discard()
+
+
+def write_atomically(target: Path, data: bytes) -> None:
+    """Write a small file whole or not at all.
+
+    Raises:
+        OutputError: As for `drafting`.
+    """
+    with drafting(target) as draft:
+        draft.file.write(data)
+        draft.publish()
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Turn the operating system's refusals to write ``target`` into an `OutputError`."""
+    try:
+        yield
+    except OSError as error:
+        raise _output_error(target, error) from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder against other patchwheel processes, and sweep what killed ones left in it.
+
+    Raises:
+        OutputError: The folder can't be created or written.
+    """
+    from filelock import FileLock  # noqa: PLC0415  (not needed for a command that only reads)
+
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / _LOCK_NAME):
+            for leftover in folder.glob(f".*{_PART}"):
+                leftover.unlink(missing_ok=True)
+            yield
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _output_error(target: Path, error: OSError) -> OutputError:
+    remedies = {
+        errno.ENOSPC: "free some space there, or write elsewhere with --out",
+        errno.EDQUOT: "your quota there is used up: free some space, or write elsewhere with --out",
+        errno.EROFS: "that file system is read-only: write elsewhere with --out",
+        errno.EACCES: "you may not write there: change its permissions, or write elsewhere with --out",
+        errno.EPERM: "you may not write there: change its permissions, or write elsewhere with --out",
+    }
+    return OutputError(
+        f"can't write {target.name}: {error.strerror or error}",
+        where=str(error.filename or target),
+        next_step=remedies.get(error.errno or 0, "check that the folder exists and can be written"),
+    )

@@ -1,0 +1,1 @@
+"""The wheel format: reading, writing, names, RECORD. Knows nothing of recipes and patches."""
