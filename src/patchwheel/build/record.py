@@ -1,0 +1,167 @@
+"""The build record: what went into a wheel and what came out changed, carried inside the wheel itself.
+
+It holds nothing that differs between two builds from the same input: no time, no machine, no path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+import patchwheel
+from patchwheel.documents import canonical_json
+from patchwheel.errors import ArchiveError
+from patchwheel.files import sha256_bytes
+
+if TYPE_CHECKING:
+    from patchwheel.plan import Plan
+
+__all__ = ["RECORD_NAME", "BuildRecord", "make_record", "read_record", "record_bytes"]
+
+RECORD_NAME = "patchwheel.json"
+"""Name inside the dist-info folder."""
+
+SCHEMA = "patchwheel.record/1"
+
+
+class RecordedBase(msgspec.Struct, frozen=True, kw_only=True):
+    """The base wheel."""
+
+    project: str
+    version: str
+    variant: str
+    file: str
+    sha256: str
+
+
+class RecordedPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """One patch, with what its header says and the files it changed. Offsets are lines per file and hunk."""
+
+    name: str
+    sha256: str
+    description: str
+    origin: str
+    forwarded: str
+    drop_when: str | None
+    changes: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
+class RecordedSeries(msgspec.Struct, frozen=True, kw_only=True):
+    """One series, in the order in which it was applied."""
+
+    name: str
+    purpose: str
+    patches: tuple[RecordedPatch, ...]
+
+
+class RecordedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One member of the wheel that differs from the base: sha256 of its content before and after, None if absent."""
+
+    path: str
+    kind: str
+    before: str | None
+    after: str | None
+    patches: tuple[str, ...]
+
+
+class RecordedOffset(msgspec.Struct, frozen=True, kw_only=True):
+    """A hunk that was applied some lines away from where it says, as its series allows."""
+
+    patch: str
+    path: str
+    hunk: int
+    lines: int
+
+
+class BuildRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=SCHEMA):
+    """The whole record; ``patchwheel`` is the version of the program that built the wheel."""
+
+    patchwheel: str
+    recipe: str
+    label: str
+    base: RecordedBase
+    series: tuple[RecordedSeries, ...]
+    strategy: str
+    reasons: tuple[str, ...]
+    version: str
+    wheel: str
+    changes: tuple[RecordedChange, ...]
+    offsets: tuple[RecordedOffset, ...]
+
+
+def make_record(plan: Plan) -> BuildRecord:
+    """The record of a plan; all that it says follows from the plan's inputs."""
+    return BuildRecord(
+        patchwheel=patchwheel.__version__,
+        recipe=plan.recipe.name,
+        label=plan.recipe.label,
+        base=RecordedBase(
+            project=plan.base.project,
+            version=plan.base.version,
+            variant=plan.base.variant,
+            file=plan.base.file,
+            sha256=plan.base.sha256,
+        ),
+        series=tuple(
+            RecordedSeries(
+                name=series.name,
+                purpose=series.purpose,
+                patches=tuple(
+                    RecordedPatch(
+                        name=patch.name,
+                        sha256=patch.sha256,
+                        description=patch.header.description,
+                        origin=patch.header.origin,
+                        forwarded=patch.header.forwarded,
+                        drop_when=str(patch.header.drop_when) if patch.header.drop_when else None,
+                        changes=tuple(sorted(patch.paths)),
+                        dropped=patch.dropped,
+                    )
+                    for patch in series.patches
+                ),
+            )
+            for series in plan.series
+        ),
+        strategy=plan.strategy,
+        reasons=plan.reasons,
+        version=plan.name.version,
+        wheel=plan.name.file_name,
+        changes=tuple(
+            RecordedChange(
+                path=change.path,
+                kind=change.kind,
+                before=None if change.before is None else sha256_bytes(change.before),
+                after=None if change.after is None else sha256_bytes(change.after),
+                patches=change.patches,
+            )
+            for change in plan.applied.changes
+        ),
+        offsets=tuple(
+            RecordedOffset(patch=offset.patch, path=offset.path, hunk=offset.hunk, lines=offset.lines)
+            for offset in plan.applied.offsets
+        ),
+    )
+
+
+def record_bytes(record: BuildRecord) -> bytes:
+    """The record as it lies in the wheel."""
+    return canonical_json(record)
+
+
+def read_record(data: bytes) -> BuildRecord:
+    """Read a record from a wheel.
+
+    Raises:
+        ArchiveError: It is damaged, or of a schema that this version does not know.
+    """
+    try:
+        return msgspec.json.decode(data, type=BuildRecord)
+    except msgspec.MsgspecError as error:
+        raise ArchiveError(
+            f"the build record can't be read: {error}",
+            where=RECORD_NAME,
+            expected=SCHEMA,
+            next_step="the wheel may be from a newer patchwheel: upgrade",
+        ) from error

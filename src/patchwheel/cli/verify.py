@@ -1,0 +1,36 @@
+"""``patchwheel verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patchwheel.cli.common import add_output_options, print_document
+from patchwheel.pipeline import verify_path
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("wheel", type=Path, nargs="+", metavar="WHEEL", help="wheel file to check")
+    parser.add_argument(
+        "--base",
+        type=Path,
+        metavar="WHEEL",
+        help="base wheel to compare with (default: the one that the build record names, if it is cached)",
+    )
+    add_output_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a report for each wheel; 1 if any check failed."""
+    reports = [verify_path(path, base=arguments.base) for path in arguments.wheel]
+    if arguments.json:
+        documents = [report.as_document() for report in reports]
+        print_document(documents[0] if len(documents) == 1 else {"schema": "patchwheel.verify-all/1", "reports": documents})
+    else:
+        for report in reports:
+            print(report.as_text())
+    return 0 if all(reports) else 1

@@ -1,0 +1,219 @@
+"""The way of the data, from a recipe to a published wheel: each stage called once, in order."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from patchwheel.base import find_cached_base, open_base, peek_base, pin_base
+from patchwheel.build import make_record, write_overlay
+from patchwheel.documents import canonical_json
+from patchwheel.errors import CheckFailedError, UsageError
+from patchwheel.files import drafting, locked, sha256_file, write_atomically
+from patchwheel.plan import Plan, make_plan
+from patchwheel.progress import SILENT, Reporter
+from patchwheel.recipe import DEFAULT_RECIPE, Recipe, find_recipe
+from patchwheel.series import Series, derive_series, load_series
+from patchwheel.verify import Base, Report, peek_record, verify_wheel
+from patchwheel.wheel.archive import Archive
+from patchwheel.wheel.source import FileSource
+
+if TYPE_CHECKING:
+    from patchwheel.project import Project
+
+__all__ = ["Product", "build_recipe", "plan_recipe", "verify_path"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """A finished build.
+
+    Attributes:
+        wheel: The published wheel.
+        record: The file beside it, with the build record, the wheel's digest, and the checks it passed.
+        plan: What was built.
+        sha256: Hex digest of the wheel.
+        size: Its size in bytes.
+        report: What the read-back said; None if it was left out.
+    """
+
+    wheel: Path
+    record: Path
+    plan: Plan
+    sha256: str
+    size: int
+    report: Report | None
+
+    def as_document(self) -> dict[str, object]:
+        """The build as a JSON-ready document."""
+        return {
+            "schema": "patchwheel.build/1",
+            "wheel": str(self.wheel),
+            "record": str(self.record),
+            "sha256": self.sha256,
+            "size": self.size,
+            "plan": self.plan.as_document(),
+            "verify": self.report.as_document() if self.report else None,
+        }
+
+
+def plan_recipe(
+    name: str = DEFAULT_RECIPE,
+    *,
+    project: Project,
+    variant: str | None = None,
+    offline: bool = False,
+    reporter: Reporter = SILENT,
+) -> Plan:
+    """Work out what a build would do. Writes nothing; reads only the needed parts of a base that is not cached.
+
+    Raises:
+        PatchwheelError: Of any kind that the stages raise.
+    """
+    recipe, path = find_recipe(name, project)
+    pin = pin_base(recipe, path, project, recipe.choose_variant(variant))
+    series = _load_all(recipe, project, offline=offline, reporter=reporter)
+    with peek_base(pin, offline=offline, reporter=reporter) as source:
+        return make_plan(recipe, pin, series, Archive(source))
+
+
+def build_recipe(
+    name: str = DEFAULT_RECIPE,
+    *,
+    project: Project,
+    out: Path,
+    variant: str | None = None,
+    offline: bool = False,
+    reporter: Reporter = SILENT,
+    read_back: bool = True,
+) -> Product:
+    """Fetch, apply, build, verify, and publish atomically into ``out``.
+
+    Killed at any moment, this leaves nothing or the finished wheel; running it again goes on from what is cached and
+    ends with the same bytes.
+
+    Args:
+        name: The recipe's name, or the path of its file.
+        project: Where recipes, locks and patches are.
+        out: Folder for the wheel and the record beside it.
+        variant: Variant to build; by default the one for this machine.
+        offline: Use only what the cache has.
+        reporter: Whom to tell of progress.
+        read_back: Read the written wheel back and run all checks on it. Leave this out only to time the rest.
+
+    Raises:
+        CheckFailedError: The wheel did not pass the checks; it is not published.
+        PatchwheelError: Of any other kind that the stages raise.
+    """
+    recipe, path = find_recipe(name, project)
+    pin = pin_base(recipe, path, project, recipe.choose_variant(variant))
+    series = _load_all(recipe, project, offline=offline, reporter=reporter)
+    with open_base(pin, offline=offline, reporter=reporter) as file:
+        base = Archive(FileSource(file, pin.file))
+        base.check_layout()
+        with reporter.step("applied the patches"):
+            plan = make_plan(recipe, pin, series, base)
+        target = out / plan.name.file_name
+        report = None
+        with locked(out), drafting(target) as draft:
+            with reporter.step("built the wheel"):
+                built = write_overlay(plan, base, draft.file)
+                draft.sync()
+            if read_back:
+                with reporter.step("read it back and checked it"):
+                    sha256 = sha256_file(draft.file)
+                    report = verify_wheel(
+                        draft.file, target.name, Base(archive=base, file_name=pin.file, sha256=pin.sha256), sha256
+                    )
+                _refuse_unless_sound(report, built.sha256)
+            _tell_replaced(target, built.sha256, reporter)
+            draft.publish()
+            record = target.with_name(f"{target.name}.record.json")
+            write_atomically(record, _record_beside(plan, built.sha256, built.size, report))
+    return Product(
+        wheel=target, record=record, plan=plan, sha256=built.sha256, size=built.size, report=report
+    )
+
+
+def verify_path(path: Path, *, base: Path | None = None) -> Report:
+    """Run every check on a wheel.
+
+    Args:
+        path: The wheel.
+        base: The base wheel to compare with; by default the one that the build record names, if the cache has it.
+
+    Raises:
+        UsageError: A file can't be opened.
+        ArchiveError: The base wheel is malformed.
+    """
+    with ExitStack() as stack:
+        file = stack.enter_context(_opened(path))
+        base_file = None
+        if base is not None:
+            base_file = stack.enter_context(_opened(base))
+        elif record := peek_record(file, path.name):
+            cached = find_cached_base(record.base.sha256)
+            base_file = stack.enter_context(cached.open("rb")) if cached else None
+        if base_file is None:
+            return verify_wheel(file, path.name)
+        base_name = Path(base_file.name).name
+        opened = Base(
+            archive=Archive(FileSource(base_file, base_name)),
+            file_name=base_name,
+            sha256=sha256_file(base_file),
+        )
+        return verify_wheel(file, path.name, opened)
+
+
+def _load_all(recipe: Recipe, project: Project, *, offline: bool, reporter: Reporter) -> list[Series]:
+    return [
+        load_series(one, recipe.base.version, project)
+        if isinstance(one, str)
+        else derive_series(one, offline=offline, reporter=reporter)
+        for one in recipe.series
+    ]
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise UsageError(f"can't open {path.name}: {error.strerror}", where=str(path)) from error
+
+
+def _refuse_unless_sound(report: Report, written: str) -> None:
+    if report and report.sha256 == written:
+        return
+    what = "the wheel did not pass its checks and was not published"
+    if report.sha256 != written:
+        what = "the wheel on the disk is not what was written, and was not published"
+    raise CheckFailedError(
+        what,
+        details=report.as_text(),
+        next_step="run the build again; if it fails the same way, this is a bug or failing hardware",
+        data={"verify": report.as_document()},
+    )
+
+
+def _tell_replaced(target: Path, sha256: str, reporter: Reporter) -> None:
+    if not target.exists():
+        return
+    with target.open("rb") as file:
+        if sha256_file(file) != sha256:
+            reporter.say(f"replacing {target.name}, which has other bytes: another patchwheel built it")
+
+
+def _record_beside(plan: Plan, sha256: str, size: int, report: Report | None) -> bytes:
+    checks = {result.check: result.status.value for result in report.results} if report else {}
+    return canonical_json(
+        {
+            "schema": "patchwheel.wheel/1",
+            "wheel": plan.name.file_name,
+            "sha256": sha256,
+            "size": size,
+            "checks": checks,
+            "record": make_record(plan),
+        }
+    )

@@ -1,0 +1,222 @@
+"""Plan: what a build would do and why, worked out without side effects.
+
+The strategy follows from what the patches touch. If every file they touch is a Python or data member of the base
+wheel, or a new file inside its package, then nothing needs compiling and the strategy is ``overlay``: those members
+are replaced and all others are copied as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from patchwheel.documents import canonical_json
+from patchwheel.errors import StrategyError
+from patchwheel.files import sha256_bytes
+from patchwheel.progress import format_size
+from patchwheel.series import apply_series
+from patchwheel.wheel.metadata import find_dist_info
+from patchwheel.wheel.names import WheelName, parse_wheel_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from patchwheel.base import BasePin
+    from patchwheel.recipe import Recipe
+    from patchwheel.series import Applied, Series
+    from patchwheel.wheel.archive import Archive
+
+__all__ = ["Plan", "local_version", "make_plan"]
+
+_NATIVE_FOLDERS = ("csrc", "cmake", "rust")
+_NATIVE_SUFFIXES = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inc", ".pyx", ".rs", ".cmake")
+_BUILD_FILES = ("CMakeLists.txt", "setup.py", "setup.cfg", "pyproject.toml", "MANIFEST.in", "Cargo.toml")
+_BUILD_FOLDERS = ("requirements",)
+_DIGITS = 8
+_BYTES_PER_SECOND = 120e6
+"""Slow side of what copying, hashing and reading back reached on two cores (docs/explanation/overlay.md)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What will be built, from what, and how.
+
+    Attributes:
+        strategy: Always ``overlay`` so far.
+        reasons: Why this strategy, one sentence each.
+        name: File name of the wheel to be, taken apart.
+        base_name: The same of the base wheel.
+        dist_info: Metadata folder of the base wheel.
+        applied: The changed files with their content before and after.
+        seconds: Rough time for the build, less any download.
+        size: Rough size of the wheel in bytes.
+    """
+
+    recipe: Recipe
+    base: BasePin
+    series: tuple[Series, ...]
+    strategy: str
+    reasons: tuple[str, ...]
+    name: WheelName
+    base_name: WheelName
+    dist_info: str
+    applied: Applied
+    seconds: float
+    size: int
+
+    def as_document(self) -> dict[str, object]:
+        """The plan as a JSON-ready document."""
+        return {
+            "schema": "patchwheel.plan/1",
+            "recipe": self.recipe.name,
+            "strategy": self.strategy,
+            "reasons": list(self.reasons),
+            "base": {
+                "project": self.base.project,
+                "version": self.base.version,
+                "variant": self.base.variant,
+                "file": self.base.file,
+                "sha256": self.base.sha256,
+            },
+            "series": [
+                {
+                    "name": series.name,
+                    "patches": [{"name": patch.name, "sha256": patch.sha256} for patch in series.patches],
+                }
+                for series in self.series
+            ],
+            "changes": [
+                {"path": change.path, "kind": change.kind, "patches": list(change.patches)}
+                for change in self.applied.changes
+            ],
+            "dropped": list(self.applied.dropped),
+            "wheel": self.name.file_name,
+            "version": self.name.version,
+            "estimate": {"seconds": self.seconds, "bytes": self.size},
+        }
+
+    def as_text(self) -> str:
+        """The plan as a person reads it."""
+        lines = [
+            f"recipe    {self.recipe.name}: {self.recipe.summary}",
+            f"base      {self.base.file}",
+            f"          {self.base.project} {self.base.version}, {self.base.variant}, sha256 {self.base.sha256}",
+        ]
+        for series in self.series:
+            lines.append(f"series    {series.name}: {series.purpose}")
+            lines += [f"          {patch.name}  sha256 {patch.sha256[:12]}…" for patch in series.patches]
+        lines += [f"change    {change.kind:<7}{change.path}" for change in self.applied.changes]
+        lines += [f"dropped   {path} (wheels don't carry it)" for path in self.applied.dropped]
+        lines.append(f"strategy  {self.strategy}")
+        lines += [f"          because {reason}" for reason in self.reasons]
+        lines.append(f"wheel     {self.name.file_name}")
+        lines.append(f"estimate  about {self.seconds:.0f} s once the base is here, {format_size(self.size)}")
+        return "\n".join(lines)
+
+
+def make_plan(recipe: Recipe, base: BasePin, series: Sequence[Series], archive: Archive) -> Plan:
+    """Choose the strategy and work out every changed file.
+
+    Args:
+        recipe: What to build.
+        base: The pinned base wheel.
+        series: The recipe's series, loaded, in order.
+        archive: The base wheel.
+
+    Raises:
+        StrategyError: A patch touches what an overlay can't rebuild, or what wheels don't carry.
+        ConflictError: A patch does not apply exactly.
+        ArchiveError: The base wheel is malformed.
+    """
+    base_name = parse_wheel_name(base.file)
+    dist_info = find_dist_info(archive, base_name)
+    _refuse_unless_overlay(series, archive, recipe)
+
+    def member(path: str) -> bytes | None:
+        return archive.read(path) if archive.get(path) else None
+
+    applied = apply_series(series, member)
+    version = local_version(base_name.version, recipe.label, base, series)
+    count = len(applied.changes)
+    growth = sum(len(change.after or b"") for change in applied.changes)
+    size = archive.source.size + growth
+    return Plan(
+        recipe=recipe,
+        base=base,
+        series=tuple(series),
+        strategy="overlay",
+        reasons=(
+            f"{'all' if count > 1 else 'the one'} of the {count} touched file{'s' * (count > 1)}"
+            " is Python or data inside the base wheel's package",
+            "each was, before the patches, byte for byte the file they were made for",
+            "no native source, build file or requirement is touched: no compiler is needed",
+        ),
+        name=base_name.with_version(version),
+        base_name=base_name,
+        dist_info=dist_info,
+        applied=applied,
+        seconds=max(1.0, size / _BYTES_PER_SECOND),
+        size=size,
+    )
+
+
+def local_version(version: str, label: str, base: BasePin, series: Sequence[Series]) -> str:
+    """The version of the wheel to be: ``<base version>+<label>.<8 hex digits>``.
+
+    The digits are the start of a sha256 over the digests of the base wheel and of every patch in order, so two
+    wheels of one version were made from the same input.
+    """
+    patches = [patch.sha256 for one in series for patch in one.patches]
+    digest = sha256_bytes(canonical_json({"base": base.sha256, "patches": patches}))[:_DIGITS]
+    joint = "." if "+" in version else "+"
+    # The normal form: a digest of decimal digits only counts as a number there and loses leading zeros.
+    return str(Version(f"{version}{joint}{label}.{digest}"))
+
+
+def _refuse_unless_overlay(series: Sequence[Series], archive: Archive, recipe: Recipe) -> None:
+    refusals = [
+        {"patch": patch.name, "path": path, "reason": reason}
+        for one in series
+        for patch in one.patches
+        for path in patch.paths
+        if (reason := _why_no_overlay(path, one.package, archive))
+    ]
+    if not refusals:
+        return
+    not_carried = all(refusal["reason"] == _NOT_CARRIED for refusal in refusals)
+    raise StrategyError(
+        "these patches can't be built as an overlay",
+        where=f"recipe {recipe.name}",
+        details="\n".join(f"  - {entry['patch']}: {entry['path']}: {entry['reason']}" for entry in refusals),
+        expected="only Python and data files of the base wheel, or new ones inside its package",
+        next_step=(
+            "if the wheel is right without them, list these files under dropped in the series"
+            if not_carried
+            else "native code needs the strategies partial or source, which this version does not have yet"
+        ),
+        data={"refusals": refusals},
+    )
+
+
+_NOT_CARRIED = "wheels don't carry this file"
+
+
+def _why_no_overlay(path: str, package: str, archive: Archive) -> str | None:
+    pure = PurePosixPath(path)
+    if pure.name == "_version.py" and len(pure.parts) == 2:  # noqa: PLR2004  (<package>/_version.py)
+        return "the build writes this file itself"
+    if pure.suffix == ".so":
+        return "it is an extension module"
+    if archive.get(path):
+        return None
+    top = pure.parts[0]
+    if top in _NATIVE_FOLDERS or pure.suffix in _NATIVE_SUFFIXES:
+        return "it is native source, which must be compiled"
+    if pure.name in _BUILD_FILES or top in _BUILD_FOLDERS:
+        return "it is a build file or a requirement, which changes what is built"
+    if top != package:
+        return _NOT_CARRIED
+    return None

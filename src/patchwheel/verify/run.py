@@ -1,0 +1,80 @@
+"""All checks on one wheel; every one runs, whatever the others say."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING
+
+from patchwheel.errors import ArchiveError
+from patchwheel.files import sha256_file
+from patchwheel.verify import checks
+from patchwheel.verify.report import Report, Result, Status, skipped
+from patchwheel.verify.subject import Base, Subject
+from patchwheel.wheel.archive import Archive
+from patchwheel.wheel.source import FileSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from patchwheel.build import BuildRecord
+
+__all__ = ["peek_record", "verify_wheel"]
+
+_CHECKS: dict[str, Callable[[Subject], Result]] = {
+    "archive": checks.check_archive,
+    "record": checks.check_record,
+    "identity": checks.check_identity,
+    "base": checks.check_base,
+    "changes": checks.check_changes,
+}
+
+
+def verify_wheel(file: IO[bytes], file_name: str, base: Base | None = None, sha256: str | None = None) -> Report:
+    """Run every check on a wheel.
+
+    Args:
+        file: The wheel, open for reading.
+        file_name: The name it has or is about to get.
+        base: The base wheel to compare with, if at hand.
+        sha256: The file's digest, if it was just taken from this very file; it is read for it otherwise.
+
+    Returns:
+        A report; damage to the wheel is a failed check in it, not an exception.
+    """
+    sha256 = sha256 or sha256_file(file)
+    source = FileSource(file, file_name)
+    try:
+        subject = Subject(Archive(source), file_name, base)
+    except ArchiveError as error:
+        results = [_failed("archive", error)]
+        results += [skipped(name, "the archive can't be read") for name in _CHECKS if name != "archive"]
+    else:
+        results = [_run(name, check, subject) for name, check in _CHECKS.items()]
+    return Report(wheel=file_name, sha256=sha256, size=source.size, results=tuple(results))
+
+
+def peek_record(file: IO[bytes], file_name: str) -> BuildRecord | None:
+    """The build record of a wheel, if it has one that can be read; nothing is checked."""
+    with suppress(ArchiveError):
+        return Subject(Archive(FileSource(file, file_name)), file_name).build_record
+    return None
+
+
+def _run(name: str, check: Callable[[Subject], Result], subject: Subject) -> Result:
+    try:
+        return check(subject)
+    except ArchiveError as error:
+        return _failed(name, error)
+
+
+def _failed(name: str, error: ArchiveError) -> Result:
+    problems = (error.data or {}).get("problems")
+    lines = tuple(str(problem) for problem in problems) if isinstance(problems, list) else ()
+    found = f" (expected {error.expected}, found {error.found})" if error.expected and error.found else ""
+    return Result(
+        check=name,
+        status=Status.FAILED,
+        evidence=error.what + found,
+        problems=lines,
+        remedy=error.next_step or "build or download the wheel again",
+    )

@@ -1,0 +1,71 @@
+"""The wheel under check, with the things that several checks need worked out once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from patchwheel.build.record import RECORD_NAME, read_record
+from patchwheel.errors import ArchiveError
+from patchwheel.wheel.content import digest_members
+from patchwheel.wheel.metadata import find_dist_info
+from patchwheel.wheel.names import WheelName, parse_wheel_name
+from patchwheel.wheel.record import Row, parse_record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from patchwheel.build.record import BuildRecord
+    from patchwheel.wheel.archive import Archive
+    from patchwheel.wheel.content import Content
+
+__all__ = ["Base", "Subject"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """The base wheel to compare with, and the sha256 of its file."""
+
+    archive: Archive
+    file_name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A wheel whose archive can be read. Properties raise `ArchiveError` where the wheel is malformed."""
+
+    archive: Archive
+    file_name: str
+    base: Base | None = None
+
+    @cached_property
+    def name(self) -> WheelName:
+        """The file name, taken apart."""
+        return parse_wheel_name(self.file_name)
+
+    @cached_property
+    def dist_info(self) -> str:
+        """The metadata folder."""
+        return find_dist_info(self.archive, self.name)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of RECORD."""
+        return parse_record(self.archive.read(f"{self.dist_info}/RECORD"))
+
+    @cached_property
+    def contents(self) -> Mapping[str, Content]:
+        """Every member's content digested, by the algorithm that RECORD uses for it (sha256 if it has none)."""
+        try:
+            algorithms = {row.path: row.algorithm for row in self.rows if row.algorithm}
+        except ArchiveError:  # the record check tells; the archive check wants the content all the same
+            algorithms = {}
+        return digest_members(self.archive, self.archive.members, algorithms)
+
+    @cached_property
+    def build_record(self) -> BuildRecord | None:
+        """The build record, if patchwheel built this wheel."""
+        path = f"{self.dist_info}/{RECORD_NAME}"
+        return read_record(self.archive.read(path)) if self.archive.get(path) else None
