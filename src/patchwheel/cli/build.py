@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from patchwheel.cli.common import (
     add_recipe_options,
     print_document,
     reporter_of,
+    tell,
 )
 from patchwheel.pipeline import build_recipe
 from patchwheel.progress import format_size
@@ -51,10 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_document(product.as_document())
         return 0
     if product.report:
-        print(product.report.as_text(), file=sys.stderr)
-    print(
-        f"{product.wheel}\n  {format_size(product.size)}, record beside it\n"
-        f"  install it: pip install '{product.wheel}'",
-        file=sys.stderr,
-    )
+        tell(product.report.as_text())
+    tell(f"{product.wheel}\n  {format_size(product.size)}; its record: {product.record.name}")
+    tell(f"  install it: pip install '{product.wheel}'")
     return 0

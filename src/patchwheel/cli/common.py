@@ -13,7 +13,7 @@ from patchwheel.recipe import DEFAULT_RECIPE
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_network_options", "add_output_options", "add_recipe_options", "print_document", "reporter_of"]
+__all__ = ["add_network_options", "add_output_options", "add_recipe_options", "print_document", "reporter_of", "tell"]
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +57,11 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
 def reporter_of(arguments: argparse.Namespace) -> Reporter:
     """The reporter that the options ask for."""
     return SILENT if arguments.quiet else reporter_for()
+
+
+def tell(text: str) -> None:
+    """Tell a person something, on standard error: standard output is for documents."""
+    print(text, file=sys.stderr)
 
 
 def print_document(document: object) -> None:

@@ -10,6 +10,7 @@ from patchwheel.cli.common import (
     add_recipe_options,
     print_document,
     reporter_of,
+    tell,
 )
 from patchwheel.pipeline import plan_recipe
 from patchwheel.project import find_project
@@ -37,5 +38,5 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_document(plan.as_document())
     else:
-        print(plan.as_text())
+        tell(plan.as_text())
     return 0

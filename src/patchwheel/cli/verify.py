@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patchwheel.cli.common import add_output_options, print_document
+from patchwheel.cli.common import add_output_options, print_document, tell
 from patchwheel.pipeline import verify_path
 
 if TYPE_CHECKING:
@@ -32,5 +32,5 @@ def run(arguments: argparse.Namespace) -> int:
         print_document(documents[0] if len(documents) == 1 else {"schema": "patchwheel.verify-all/1", "reports": documents})
     else:
         for report in reports:
-            print(report.as_text())
+            tell(report.as_text())
     return 0 if all(reports) else 1
