@@ -102,12 +102,12 @@ def write_atomically(target: Path, data: bytes) -> None:
 
 
 @contextmanager
-def writing(target: Path) -> Iterator[None]:
-    """Turn the operating system's refusals to write ``target`` into an `OutputError`."""
+def writing(target: Path, elsewhere: str = "elsewhere with --out") -> Iterator[None]:
+    """Turn refusals of the operating system into an `OutputError`, which says where else to write."""
     try:
         yield
     except OSError as error:
-        raise _output_error(target, error) from error
+        raise _output_error(target, error, elsewhere) from error
 
 
 @contextmanager
@@ -135,13 +135,13 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _output_error(target: Path, error: OSError) -> OutputError:
+def _output_error(target: Path, error: OSError, elsewhere: str) -> OutputError:
     remedies = {
-        errno.ENOSPC: "free some space there, or write elsewhere with --out",
-        errno.EDQUOT: "your quota there is used up: free some space, or write elsewhere with --out",
-        errno.EROFS: "that file system is read-only: write elsewhere with --out",
-        errno.EACCES: "you may not write there: change its permissions, or write elsewhere with --out",
-        errno.EPERM: "you may not write there: change its permissions, or write elsewhere with --out",
+        errno.ENOSPC: f"free some space there, or write {elsewhere}",
+        errno.EDQUOT: f"your quota there is used up: free some space, or write {elsewhere}",
+        errno.EROFS: f"that file system is read-only: write {elsewhere}",
+        errno.EACCES: f"you may not write there: change its permissions, or write {elsewhere}",
+        errno.EPERM: f"you may not write there: change its permissions, or write {elsewhere}",
     }
     return OutputError(
         f"can't write {target.name}: {error.strerror or error}",

@@ -1,0 +1,226 @@
+"""Get the file of a pin: from the recipe's path, the cache, or the network, and never unverified."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from patchwheel.base.settings import forbids_network, read_settings
+from patchwheel.base.store import Entry, Store, default_store, open_verified
+from patchwheel.errors import ConfigError, IntegrityError, NetworkError
+from patchwheel.progress import SILENT, Reporter
+from patchwheel.wheel.source import FileSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import requests
+
+    from patchwheel.base.patience import Patience
+    from patchwheel.base.pin import BasePin
+    from patchwheel.base.settings import IndexSettings
+    from patchwheel.wheel.source import Source
+
+__all__ = ["fetch_base", "find_cached_base", "open_base", "peek_base"]
+
+
+@contextmanager
+def open_base(
+    pin: BasePin,
+    *,
+    settings: IndexSettings | None = None,
+    store: Store | None = None,
+    offline: bool = False,
+    patience: Patience | None = None,
+    reporter: Reporter = SILENT,
+) -> Iterator[IO[bytes]]:
+    """Open the pinned file, fetching it first if need be. What was hashed is what is read, by one descriptor.
+
+    Args:
+        pin: The file.
+        settings: Where packages may come from, by default the user's settings.
+        store: The cache, by default the user's.
+        offline: Don't use the network; ``PATCHWHEEL_OFFLINE=1`` in the environment says the same.
+        patience: When to give up on servers.
+        reporter: Is told what happens.
+
+    Raises:
+        IntegrityError: The bytes that can be had differ from the pin.
+        NetworkError: The file could not be had, or offline it is not in the cache.
+        ConfigError: The recipe's path leads to no file, or the settings can't be read.
+        OutputError: The cache can't be written.
+    """
+    if pin.path is not None:
+        file = _open_given(pin, pin.path)
+    else:
+        entry = (store or default_store()).entry(pin.file, pin.sha256)
+        file = _open_cached(entry, offline=offline or forbids_network()) or _fetch(
+            pin, entry, settings=settings, patience=patience, reporter=reporter
+        )
+    with file:
+        yield file
+
+
+def fetch_base(
+    pin: BasePin,
+    *,
+    settings: IndexSettings | None = None,
+    store: Store | None = None,
+    offline: bool = False,
+    patience: Patience | None = None,
+    reporter: Reporter = SILENT,
+) -> Path:
+    """Fetch the pinned file unless it is on this machine, and say where. All else as for `open_base`."""
+    store = store or default_store()
+    with open_base(
+        pin, settings=settings, store=store, offline=offline, patience=patience, reporter=reporter
+    ):
+        return pin.path or store.entry(pin.file, pin.sha256).path
+
+
+@contextmanager
+def peek_base(
+    pin: BasePin,
+    *,
+    settings: IndexSettings | None = None,
+    store: Store | None = None,
+    offline: bool = False,
+    patience: Patience | None = None,
+    reporter: Reporter = SILENT,
+) -> Iterator[Source]:
+    """Read parts of the pinned file, touching nothing: from its path or the cache, else over the network.
+
+    A file on this machine is verified. Of one on a server only the length can be compared with the pin, so
+    that what is read from it is good enough to plan with, not to build from. Arguments as for `open_base`.
+
+    Raises:
+        IntegrityError: The file on this machine is damaged, or the one on the server has another length than
+            pinned.
+        NetworkError: It can't be reached, offline it is not in the cache, or the server grants no byte
+            ranges.
+        ConfigError: The recipe's path leads to no file, or the settings can't be read.
+    """
+    if pin.path is not None:
+        file: IO[bytes] | None = _open_given(pin, pin.path)
+    else:
+        entry = (store or default_store()).entry(pin.file, pin.sha256)
+        file = _open_cached(entry, offline=offline or forbids_network())
+    if file is not None:
+        with file:
+            yield FileSource(file)
+        return
+    from patchwheel.base.http import open_session  # noqa: PLC0415  (requests takes long to import)
+    from patchwheel.base.remote import open_source  # noqa: PLC0415
+
+    settings = settings or read_settings()
+    with open_session(settings) as session:
+        url = next(_addresses(pin, settings, session, patience, reporter))
+        with open_source(session, url, size=pin.size, patience=patience, reporter=reporter) as source:
+            yield source
+
+
+def find_cached_base(sha256: str, *, store: Store | None = None) -> Path | None:
+    """Where the cache has a file of this digest, if it does. Not verified here: hash what you open."""
+    return (store or default_store()).find(sha256)
+
+
+def _open_given(pin: BasePin, path: Path) -> IO[bytes]:
+    try:
+        return open_verified(path, pin.sha256)
+    except OSError as error:
+        raise ConfigError(
+            f"can't read the base wheel: {error.strerror}",
+            where=str(path),
+            next_step="correct its path under base.wheels of the recipe",
+        ) from error
+
+
+def _open_cached(entry: Entry, *, offline: bool) -> IO[bytes] | None:
+    """The cached file; online a damaged one counts as absent, for it can be had anew."""
+    try:
+        file = entry.open()
+    except IntegrityError as error:
+        if not offline:
+            return None
+        error.next_step = "run the same command with network: it fetches the file again"
+        raise
+    if file is None and offline:
+        raise NetworkError(
+            f"{entry.file} is not in the cache, and the network may not be used",
+            where=str(entry.path),
+            next_step="run `patchwheel base fetch` with network (no --offline, PATCHWHEEL_OFFLINE unset), "
+            "or copy the file there by hand",
+        )
+    return file
+
+
+def _fetch(
+    pin: BasePin,
+    entry: Entry,
+    *,
+    settings: IndexSettings | None,
+    patience: Patience | None,
+    reporter: Reporter,
+) -> IO[bytes]:
+    with entry.held(reporter):
+        try:
+            file = entry.open()  # again: whoever held it before may have fetched it
+        except IntegrityError as error:
+            reporter.say(f"the cached {entry.file} is damaged ({error.found}): fetching it again")
+            entry.evict()
+            file = None
+        if file is None:
+            file = _download(pin, entry, settings or read_settings(), patience, reporter)
+            entry.admit(file)
+            file.seek(0)
+        return file
+
+
+def _download(
+    pin: BasePin, entry: Entry, settings: IndexSettings, patience: Patience | None, reporter: Reporter
+) -> IO[bytes]:
+    """Try one address after the other; any that gives the pinned bytes will do."""
+    from patchwheel.base.download import download  # noqa: PLC0415  (requests takes long to import)
+    from patchwheel.base.http import open_session  # noqa: PLC0415
+
+    failures: list[NetworkError | IntegrityError] = []
+    with open_session(settings) as session:
+        for url in _addresses(pin, settings, session, patience, reporter):
+            try:
+                return download(
+                    session,
+                    url,
+                    entry.partial,
+                    sha256=pin.sha256,
+                    size=pin.size,
+                    label=pin.file,
+                    patience=patience,
+                    reporter=reporter,
+                )
+            except (NetworkError, IntegrityError) as error:  # noqa: PERF203  (a try per address is the point)
+                failures.append(error)
+    if len(failures) == 1:
+        raise failures[0]
+    raise NetworkError(
+        f"none of {len(failures)} addresses gave the pinned {pin.file}",
+        details="\n".join(f"  - {error.where}: {error.what}" for error in failures),
+        next_step=failures[0].next_step,
+    )
+
+
+def _addresses(
+    pin: BasePin,
+    settings: IndexSettings,
+    session: requests.Session,
+    patience: Patience | None,
+    reporter: Reporter,
+) -> Iterator[str]:
+    if pin.url is not None:
+        yield pin.url
+        return
+    from patchwheel.base.index import Index  # noqa: PLC0415  (its parser takes long to import)
+
+    index = Index(settings, session, patience=patience, reporter=reporter)
+    for found in index.addresses(pin.project, pin.file, pin.sha256):
+        yield found.url

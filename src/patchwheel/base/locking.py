@@ -1,0 +1,163 @@
+"""Put a published release into the lock: the only moment at which an index is believed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from patchwheel.base.arch import wheel_arch
+from patchwheel.base.lock import BasesLock, LockedBase, LockedFile, LockedWheel, load_lock, write_lock
+from patchwheel.base.settings import forbids_network, read_settings
+from patchwheel.base.variant import read_variant
+from patchwheel.errors import IntegrityError, NetworkError, PinError, UsageError
+from patchwheel.progress import SILENT, Reporter, format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import requests
+
+    from patchwheel.base.index import IndexFile
+    from patchwheel.base.patience import Patience
+    from patchwheel.base.settings import IndexSettings
+
+__all__ = ["lock_base"]
+
+ARCHES = ("x86_64", "aarch64")
+"""Machines whose wheels are locked."""
+
+
+def lock_base(
+    requirement: str,
+    lock_path: Path,
+    *,
+    settings: IndexSettings | None = None,
+    offline: bool = False,
+    patience: Patience | None = None,
+    reporter: Reporter = SILENT,
+) -> LockedBase:
+    """Add one release to the lock file, or the files that it has gained since. Files once locked stay.
+
+    Args:
+        requirement: ``PROJECT==VERSION``.
+        lock_path: The lock file; made if it isn't there.
+        settings: Where packages may come from, by default the user's settings.
+        offline: Locking needs the network, so this refuses; ``PATCHWHEEL_OFFLINE=1`` says the same.
+        patience: When to give up on servers.
+        reporter: Is told what happens, also that a file was withdrawn by its publisher.
+
+    Raises:
+        UsageError: ``requirement`` is not of that form.
+        NetworkError: No index has the release, or its wheels can't be read, or the network may not be used.
+        PinError: The index gives no sha256 of a file.
+        IntegrityError: The index has another file than locked under the same name.
+        ArchiveError: A wheel's variant can't be told.
+        ConfigError: The lock can't be read.
+        OutputError: It can't be written.
+    """
+    project, version = _release(requirement)
+    lock = load_lock(lock_path)
+    if offline or forbids_network():
+        raise NetworkError(
+            f"can't lock {project} {version} without the network",
+            next_step="unset PATCHWHEEL_OFFLINE, drop --offline",
+        )
+    from patchwheel.base.http import open_session  # noqa: PLC0415  (requests takes long to import)
+    from patchwheel.base.index import Index  # noqa: PLC0415
+
+    settings = settings or read_settings()
+    known = _known(lock, project, version)
+    with open_session(settings) as session:
+        listed = Index(settings, session, patience=patience, reporter=reporter).files(project, version)
+        wheels = [each for each in listed if each.file.endswith(".whl") and wheel_arch(each.file) in ARCHES]
+        sdists = [each for each in listed if each.file.endswith(".tar.gz")]
+        _check(project, version, [*wheels, *sdists], known, reporter)
+        entries = dict(known)
+        for each in [*wheels, *sdists]:
+            if each.file not in entries:
+                entries[each.file] = _lock_file(each, session, patience, reporter)
+    base = LockedBase(
+        project=project,
+        version=version,
+        sdist=next((entry for entry in entries.values() if not isinstance(entry, LockedWheel)), None),
+        wheels=tuple(entry for entry in entries.values() if isinstance(entry, LockedWheel)),
+    )
+    write_lock(lock_path, lock.with_base(base))
+    return base
+
+
+def _release(requirement: str) -> tuple[str, str]:
+    try:
+        parsed = Requirement(requirement)
+        [specifier] = parsed.specifier
+        version = str(Version(specifier.version))
+    except (InvalidRequirement, InvalidVersion, ValueError) as error:
+        raise _not_exact(requirement) from error
+    if specifier.operator != "==" or parsed.extras or parsed.marker or parsed.url:
+        raise _not_exact(requirement)
+    return canonicalize_name(parsed.name), version
+
+
+def _not_exact(requirement: str) -> UsageError:
+    return UsageError(
+        "a base is locked by its exact version",
+        expected="PROJECT==VERSION, such as vllm==0.20.2",
+        found=requirement,
+    )
+
+
+def _known(lock: BasesLock, project: str, version: str) -> Mapping[str, LockedFile]:
+    base = lock.find(project, version)
+    return {entry.file: entry for entry in base.files} if base else {}
+
+
+def _check(
+    project: str,
+    version: str,
+    listed: list[IndexFile],
+    known: Mapping[str, LockedFile],
+    reporter: Reporter,
+) -> None:
+    for each in listed:
+        locked = known.get(each.file)
+        if each.sha256 is not None and locked is not None and locked.sha256 != each.sha256:
+            raise IntegrityError(
+                f"the index has another {each.file} than the one that is locked",
+                where=each.file,
+                expected=f"sha256 {locked.sha256}",
+                found=f"sha256 {each.sha256}",
+                next_step="find out why a published file changed before you remove it from the lock",
+            )
+        if each.yanked:
+            reporter.say(f"{each.file} was withdrawn by its publisher")
+    for file in known.keys() - {each.file for each in listed}:
+        reporter.say(f"{file} is locked, but the index no longer lists it")
+    if not any(each.file.endswith(".whl") for each in listed):
+        reporter.say(f"{project} {version} has no wheels for Linux on {' or '.join(ARCHES)}")
+
+
+def _lock_file(
+    listed: IndexFile, session: requests.Session, patience: Patience | None, reporter: Reporter
+) -> LockedFile:
+    from patchwheel.base.remote import open_source  # noqa: PLC0415  (requests takes long to import)
+
+    if listed.sha256 is None:
+        raise PinError(
+            f"the index gives no sha256 of {listed.file}",
+            where=listed.file,
+            next_step="lock from an index that gives one, or name the wheel under base.wheels of the recipe",
+        )
+    is_wheel = listed.file.endswith(".whl")
+    if not is_wheel and listed.size is not None:
+        return LockedFile(file=listed.file, size=listed.size, sha256=listed.sha256)
+    with open_source(session, listed.url, size=listed.size, patience=patience, reporter=reporter) as source:
+        if not is_wheel:
+            return LockedFile(file=listed.file, size=source.size, sha256=listed.sha256)
+        variant = read_variant(source, listed.file)
+        read = format_size(getattr(source, "transferred", source.size))
+        reporter.say(f"{listed.file} is {variant} (read {read} of {format_size(source.size)})")
+        return LockedWheel(file=listed.file, size=source.size, sha256=listed.sha256, variant=variant)
