@@ -46,7 +46,7 @@ def write_overlay(plan: Plan, archive: Archive, file: IO[bytes]) -> Built:
     old, new = plan.dist_info, plan.name.dist_info
     contents = _contents(plan, archive)
     removed = {change.path for change in plan.applied.changes if change.after is None}
-    listed = {row.path: row for row in parse_record(archive.read(f"{old}/RECORD"))}
+    listed = _listed_rows(archive, old)
     names = [
         member.name
         for member in archive.members
@@ -81,6 +81,19 @@ def _contents(plan: Plan, archive: Archive) -> dict[str, bytes]:
     contents.update(relabelled(archive, old, plan.base_name, plan.name))
     contents[f"{old}/{RECORD_NAME}"] = record_bytes(make_record(plan))
     return contents
+
+
+def _listed_rows(archive: Archive, dist_info: str) -> dict[str, Row]:
+    """The rows of the base wheel's RECORD by path; it must not promise a file that the base lost on the way."""
+    rows = {row.path: row for row in parse_record(archive.read(f"{dist_info}/RECORD"))}
+    if lost := sorted(path for path in rows if archive.get(path) is None):
+        raise ArchiveError(
+            f"the base wheel's RECORD lists {len(lost)} files that the wheel lacks",
+            where=archive.source.name,
+            found=", ".join(lost[:5]),
+            next_step="the base is not whole: choose another one",
+        )
+    return rows
 
 
 def _listed(listed: Mapping[str, Row], name: str, target: str) -> Row:

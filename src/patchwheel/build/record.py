@@ -36,7 +36,7 @@ class RecordedBase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """One patch, with what its header says and the files it changed. Offsets are lines per file and hunk."""
+    """One patch, with what its header says, the files it changed, and those that wheels don't carry."""
 
     name: str
     sha256: str
@@ -67,12 +67,16 @@ class RecordedChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedOffset(msgspec.Struct, frozen=True, kw_only=True):
-    """A hunk that was applied some lines away from where it says, as its series allows."""
+    """A file other than the one a patch was made for, patched because the series allows offsets.
+
+    ``lines`` has for each hunk the number of lines by which it was moved; the two files are named by git blob id.
+    """
 
     patch: str
     path: str
-    hunk: int
-    lines: int
+    lines: tuple[int, ...]
+    made_for: str
+    found: str
 
 
 class BuildRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=SCHEMA):
@@ -116,7 +120,7 @@ def make_record(plan: Plan) -> BuildRecord:
                         origin=patch.header.origin,
                         forwarded=patch.header.forwarded,
                         drop_when=str(patch.header.drop_when) if patch.header.drop_when else None,
-                        changes=tuple(sorted(patch.paths)),
+                        changes=patch.paths,
                         dropped=patch.dropped,
                     )
                     for patch in series.patches
@@ -139,7 +143,13 @@ def make_record(plan: Plan) -> BuildRecord:
             for change in plan.applied.changes
         ),
         offsets=tuple(
-            RecordedOffset(patch=offset.patch, path=offset.path, hunk=offset.hunk, lines=offset.lines)
+            RecordedOffset(
+                patch=offset.patch,
+                path=offset.path,
+                lines=offset.lines,
+                made_for=offset.made_for,
+                found=offset.found,
+            )
             for offset in plan.applied.offsets
         ),
     )

@@ -1,0 +1,89 @@
+"""Writes the generated pages of docs/reference: exit codes, command line, and JSON schemas.
+
+``nox -s docs`` runs it; a unit test compares the pages with what it would write.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from patchwheel import errors
+from patchwheel.base import BasesLock
+from patchwheel.cli import make_parser
+from patchwheel.recipe import Recipe
+from patchwheel.series import SeriesFile
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTE = "<!-- Written by docs/generate.py (nox -s docs); don't edit. -->\n\n"
+
+
+def pages() -> dict[str, str]:
+    """Every generated page by file name."""
+    return {
+        "errors.md": errors_page(),
+        "command-line.md": command_line_page(),
+        "recipe.schema.json": schema(Recipe, "A recipe: manifests/recipes/*.toml"),
+        "series.schema.json": schema(SeriesFile, "A series: patches/<series>/series.toml"),
+        "bases-lock.schema.json": schema(BasesLock, "The lock: manifests/bases.lock.toml"),
+    }
+
+
+def errors_page() -> str:
+    """One row per error class."""
+    kinds = sorted(errors.PatchwheelError.__subclasses__(), key=lambda kind: kind.exit_code)
+    rows = [f"| {kind.exit_code} | `{kind.kind}` | {inspect.getdoc(kind)} |" for kind in kinds]
+    return (
+        NOTE
+        + "# Exit codes\n\n"
+        + "Each kind of failure has its own exit code, and a message that says what happened, where, what was\n"
+        + "expected against what was found, and what to do next. With `--json` the same comes as one document on\n"
+        + 'standard output, `"schema": "patchwheel.error/1"`.\n\n'
+        + "| code | kind | what it means |\n|---|---|---|\n| 0 | | it holds |\n"
+        + "\n".join(rows)
+        + "\n| 70 | | a bug in patchwheel: please report it |\n| 130, 143 | | interrupted; nothing half-done is left |\n"
+    )
+
+
+def command_line_page() -> str:
+    """The help of every command."""
+    os.environ["COLUMNS"] = "100"
+    parts = [NOTE, "# Command line\n"]
+    for name, parser in commands(make_parser()):
+        parts.append(f"\n## {name}\n\n```\n{parser.format_help().strip()}\n```\n")
+    return "".join(parts)
+
+
+def commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """A parser and all those below it, by their names."""
+    yield parser.prog, parser
+    for action in parser._actions:  # noqa: SLF001  (argparse has no public way to its sub-parsers)
+        if isinstance(action.choices, dict):
+            for below in action.choices.values():
+                yield from commands(below)
+
+
+def schema(model: type[msgspec.Struct], title: str) -> str:
+    """The JSON schema of a model, for editors."""
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        **msgspec.json.schema(model),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    REFERENCE.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text)
+        print(f"wrote docs/reference/{name}")
