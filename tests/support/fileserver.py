@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from contextlib import contextmanager, suppress
@@ -68,9 +69,7 @@ class FileServer:
         return [seen for seen in self.seen if seen.path == path]
 
     def index(self, project: str, files: dict[str, bytes | None], *, attributes: str = "") -> None:
-        """Serve files and an index page of a project; the digests are of the given bytes, none for ``None``."""
-        import hashlib
-
+        """Serve files and an index page of a project, with the digests of the given bytes."""
         links = ""
         for name, data in files.items():
             fragment = "" if data is None else f"#sha256={hashlib.sha256(data).hexdigest()}"
@@ -129,7 +128,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(act, path, data)
 
     def _answer(self, act: Act, path: str, data: bytes) -> None:
-        headers = {"Content-Type": self.server_state.types.get(path, "application/octet-stream"), **act.headers}
+        headers = {
+            "Content-Type": self.server_state.types.get(path, "application/octet-stream"),
+            **act.headers,
+        }
         if act.tag:
             headers["ETag"] = act.tag
         status, start, end = 200, 0, len(data)

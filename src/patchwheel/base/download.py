@@ -229,10 +229,12 @@ class _Gathering:
             )
 
     def _start_over(self) -> None:
+        self._tag = None
+        if not self.have:
+            return
         self._advance(-self.have)
         self.have = 0
         self.resumed = False
-        self._tag = None
         with writing(self._partial, _ELSEWHERE):
             self._file.seek(0)
             self._file.truncate()

@@ -94,6 +94,8 @@ def classified(where: str) -> Iterator[None]:
             ) from None  # the cause's text holds the address
         if isinstance(error, _PASSING):
             raise TransientError(_reason(error, text)) from None
+        if isinstance(error, requests.exceptions.InvalidJSONError):
+            raise NetworkError("the answer is not valid JSON", where=where) from None
         raise NetworkError(f"the request failed: {redact(text)}", where=where) from None
 
 

@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchwheel.base.arch import wheel_arch
-from patchwheel.base.lock import BasesLock, LockedBase, LockedFile, LockedWheel, load_lock, write_lock
+from patchwheel.base.lock import LockedBase, LockedFile, LockedWheel, load_lock, write_lock
 from patchwheel.base.settings import forbids_network, read_settings
 from patchwheel.base.variant import read_variant
 from patchwheel.errors import IntegrityError, NetworkError, PinError, UsageError
@@ -70,7 +70,8 @@ def lock_base(
     from patchwheel.base.index import Index  # noqa: PLC0415
 
     settings = settings or read_settings()
-    known = _known(lock, project, version)
+    locked = lock.find(project, version) or LockedBase(project=project, version=version)
+    known = {entry.file: entry for entry in locked.files}
     with open_session(settings) as session:
         listed = Index(settings, session, patience=patience, reporter=reporter).files(project, version)
         wheels = [each for each in listed if each.file.endswith(".whl") and wheel_arch(each.file) in ARCHES]
@@ -81,8 +82,8 @@ def lock_base(
             if each.file not in entries:
                 entries[each.file] = _lock_file(each, session, patience, reporter)
     base = LockedBase(
-        project=project,
-        version=version,
+        project=locked.project,
+        version=locked.version,
         sdist=next((entry for entry in entries.values() if not isinstance(entry, LockedWheel)), None),
         wheels=tuple(entry for entry in entries.values() if isinstance(entry, LockedWheel)),
     )
@@ -108,11 +109,6 @@ def _not_exact(requirement: str) -> UsageError:
         expected="PROJECT==VERSION, such as vllm==0.20.2",
         found=requirement,
     )
-
-
-def _known(lock: BasesLock, project: str, version: str) -> Mapping[str, LockedFile]:
-    base = lock.find(project, version)
-    return {entry.file: entry for entry in base.files} if base else {}
 
 
 def _check(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from patchwheel.errors import IntegrityError
+from patchwheel.errors import IntegrityError, OutputError
 from patchwheel.files import sha256_file, writing
 
 if TYPE_CHECKING:
@@ -49,11 +49,18 @@ class Entry:
 
         Raises:
             IntegrityError: It is there, but damaged.
+            OutputError: It is there, but can't be read.
         """
         try:
             return open_verified(self.path, self.sha256)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise OutputError(
+                f"can't read the cached {self.file}: {error.strerror}",
+                where=str(self.path),
+                next_step="remove it, or keep the cache " + _ELSEWHERE,
+            ) from error
 
     @contextmanager
     def held(self, reporter: Reporter) -> Iterator[None]:

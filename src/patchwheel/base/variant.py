@@ -72,8 +72,7 @@ def needed_libraries(file: IO[bytes], name: str) -> list[str]:
     Raises:
         ArchiveError: It is no ELF file, or a damaged one.
     """
-    from elftools.common.exceptions import ELFError  # noqa: PLC0415  (only needed for locking)
-    from elftools.elf.dynamic import DynamicSegment  # noqa: PLC0415
+    from elftools.elf.dynamic import DynamicSegment  # noqa: PLC0415  (only needed for locking)
     from elftools.elf.elffile import ELFFile  # noqa: PLC0415
 
     try:
@@ -82,5 +81,7 @@ def needed_libraries(file: IO[bytes], name: str) -> list[str]:
         ]
         tags = [tag for segment in segments for tag in segment.iter_tags("DT_NEEDED")]
         return [str(tag.needed) for tag in tags]  # type: ignore[attr-defined]  # set by the tag's kind
-    except (ELFError, ValueError) as error:
-        raise ArchiveError("not a readable ELF file", where=name, found=str(error)) from error
+    except Exception as error:  # pyelftools meets damage with errors of any kind
+        raise ArchiveError(
+            "not a readable ELF file", where=name, found=str(error) or type(error).__name__
+        ) from error
