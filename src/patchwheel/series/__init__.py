@@ -1,0 +1,38 @@
+"""Series: reads, checks and applies the patches that go on a base.
+
+A series comes from ``patches/<series>/<base version>/`` (`load_series`) or from the pinned commits of a git
+branch (`derive_series`). Either way it is parsed strictly, and whatever is unsafe, undeclared or no longer
+needed is refused before a file is touched. `apply_series` then applies series in memory, exactly, and gives
+the content of every changed file before and after; a patch that doesn't fit ends in a report of what was
+expected and what was found. Nothing here knows of wheels: files of the base come through a function.
+"""
+
+from patchwheel.series.apply import Applied, Change, Offset, apply_series
+from patchwheel.series.diff import FilePatch, ParsedPatch, parse_patch
+from patchwheel.series.git import derive_series
+from patchwheel.series.header import DropWhen, Header
+from patchwheel.series.hunks import Hunk, Line
+from patchwheel.series.load import load_series, load_series_file
+from patchwheel.series.model import BasePatches, Patch, PatchEntry, Series, SeriesFile
+
+__all__ = [
+    "Applied",
+    "BasePatches",
+    "Change",
+    "DropWhen",
+    "FilePatch",
+    "Header",
+    "Hunk",
+    "Line",
+    "Offset",
+    "ParsedPatch",
+    "Patch",
+    "PatchEntry",
+    "Series",
+    "SeriesFile",
+    "apply_series",
+    "derive_series",
+    "load_series",
+    "load_series_file",
+    "parse_patch",
+]
