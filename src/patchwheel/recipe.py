@@ -40,7 +40,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     SCHEMA_PAGE: ClassVar[str] = "docs/reference/recipe.schema.json"
 
 
-class PinnedWheel(_Table):
+class PinnedWheel(_Table, frozen=True, kw_only=True):
     """A base wheel that is not in the lock: a file or an address, and the digest that it must have."""
 
     variant: Variant
@@ -53,7 +53,7 @@ class PinnedWheel(_Table):
             raise ValueError("give exactly one of url and path")
 
 
-class BaseChoice(_Table):
+class BaseChoice(_Table, frozen=True, kw_only=True):
     """Which published release the patches go on."""
 
     project: Annotated[str, Meta(description="distribution name on the package index")]
@@ -82,7 +82,7 @@ class BaseChoice(_Table):
         return self.variants or tuple(wheel.variant for wheel in self.wheels)
 
 
-class GitSeries(_Table):
+class GitSeries(_Table, frozen=True, kw_only=True):
     """A series taken from a git branch: the commits between its merge-base with the base release and ``commit``."""
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="name of the series")]
@@ -101,7 +101,7 @@ class GitSeries(_Table):
     ] = False
 
 
-class Recipe(_Table):
+class Recipe(_Table, frozen=True, kw_only=True):
     """What to build. The schema of ``manifests/recipes/*.toml``."""
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="the recipe's name, as its file's")]

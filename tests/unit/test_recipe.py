@@ -77,7 +77,7 @@ def test_what_a_recipe_may_not_say(tmp_path: Path, old: str, new: str, key: str,
     assert old in GOOD
     path = write(tmp_path, GOOD.replace(old, new, 1))
     if not says:
-        assert load_recipe(path)
+        load_recipe(path)
         return
     with pytest.raises(ConfigError) as caught:
         load_recipe(path)

@@ -42,6 +42,9 @@ class DropWhen:
     def __str__(self) -> str:
         return f"{self.specifier or 'never'}; {self.reason}"
 
+    def __str__(self) -> str:
+        return f"{self.specifier or 'never'}; {self.reason}"
+
     def matches(self, version: str) -> bool:
         """Whether a release, or pre-release, no longer needs the patch."""
         return self.specifier is not None and SpecifierSet(self.specifier).contains(version, prereleases=True)
