@@ -50,7 +50,8 @@ def errors_page() -> str:
         + 'standard output, `"schema": "patchwheel.error/1"`.\n\n'
         + "| code | kind | what it means |\n|---|---|---|\n| 0 | | it holds |\n"
         + "\n".join(rows)
-        + "\n| 70 | | a bug in patchwheel: please report it |\n| 130, 143 | | interrupted; nothing half-done is left |\n"
+        + "\n| 70 | | a bug in patchwheel: please report it |\n"
+        + "| 130, 143 | | interrupted; nothing half-done is left |\n"
     )
 
 

@@ -64,7 +64,7 @@ class Draft:
         """Give the file its good name, atomically."""
         self.sync()
         self.file.close()
-        os.replace(self.path, self.target)
+        self.path.replace(self.target)
         _sync_folder(self.target.parent)
 
     def discard(self) -> None:

@@ -125,16 +125,17 @@ def build_recipe(
                 with reporter.step("read it back and checked it"):
                     sha256 = sha256_file(draft.file)
                     report = verify_wheel(
-                        draft.file, target.name, Base(archive=base, file_name=pin.file, sha256=pin.sha256), sha256
+                        draft.file,
+                        target.name,
+                        Base(archive=base, file_name=pin.file, sha256=pin.sha256),
+                        sha256,
                     )
                 _refuse_unless_sound(report, built.sha256)
             _tell_replaced(target, built.sha256, reporter)
             draft.publish()
             record = target.with_name(f"{target.name}.record.json")
             write_atomically(record, _record_beside(plan, built.sha256, built.size, report))
-    return Product(
-        wheel=target, record=record, plan=plan, sha256=built.sha256, size=built.size, report=report
-    )
+    return Product(wheel=target, record=record, plan=plan, sha256=built.sha256, size=built.size, report=report)
 
 
 def verify_path(path: Path, *, base: Path | None = None) -> Report:

@@ -8,7 +8,6 @@ are replaced and all others are copied as they are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
@@ -17,7 +16,7 @@ from patchwheel.documents import canonical_json
 from patchwheel.errors import StrategyError
 from patchwheel.files import sha256_bytes
 from patchwheel.progress import format_size
-from patchwheel.series import apply_series
+from patchwheel.series import apply_series, shapes_the_wheel
 from patchwheel.wheel.metadata import find_dist_info
 from patchwheel.wheel.names import WheelName, parse_wheel_name
 
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "local_version", "make_plan"]
 
-_NATIVE_FOLDERS = ("csrc", "cmake", "rust")
-_NATIVE_SUFFIXES = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inc", ".pyx", ".rs", ".cmake")
-_BUILD_FILES = ("CMakeLists.txt", "setup.py", "setup.cfg", "pyproject.toml", "MANIFEST.in", "Cargo.toml")
-_BUILD_FOLDERS = ("requirements",)
 _DIGITS = 8
 _BYTES_PER_SECOND = 120e6
 """Slow side of what copying, hashing and reading back reached on two cores (docs/explanation/overlay.md)."""
@@ -149,9 +144,8 @@ def make_plan(recipe: Recipe, base: BasePin, series: Sequence[Series], archive: 
         series=tuple(series),
         strategy="overlay",
         reasons=(
-            f"{'all' if count > 1 else 'the one'} of the {count} touched file{'s' * (count > 1)}"
-            " is Python or data inside the base wheel's package",
-            "each was, before the patches, byte for byte the file they were made for",
+            f"{_counted(count)} in the base wheel's package, and Python or data",
+            _PROVEN if not applied.offsets else _MOVED,
             "no native source, build file or requirement is touched: no compiler is needed",
         ),
         name=base_name.with_version(version),
@@ -182,41 +176,31 @@ def _refuse_unless_overlay(series: Sequence[Series], archive: Archive, recipe: R
         for one in series
         for patch in one.patches
         for path in patch.paths
-        if (reason := _why_no_overlay(path, one.package, archive))
+        if (reason := _why_no_overlay(path, archive))
     ]
-    if not refusals:
-        return
-    not_carried = all(refusal["reason"] == _NOT_CARRIED for refusal in refusals)
-    raise StrategyError(
-        "these patches can't be built as an overlay",
-        where=f"recipe {recipe.name}",
-        details="\n".join(f"  - {entry['patch']}: {entry['path']}: {entry['reason']}" for entry in refusals),
-        expected="only Python and data files of the base wheel, or new ones inside its package",
-        next_step=(
-            "if the wheel is right without them, list these files under dropped in the series"
-            if not_carried
-            else "native code needs the strategies partial or source, which this version does not have yet"
-        ),
-        data={"refusals": refusals},
-    )
+    if refusals:
+        raise StrategyError(
+            "these patches can't be built as an overlay",
+            where=f"recipe {recipe.name}",
+            details="\n".join(f"  - {entry['patch']}: {entry['path']}: {entry['reason']}" for entry in refusals),
+            expected="only Python and data files of the base wheel, or new ones inside its package",
+            next_step="take these files out of the patches; strategies that compile are not in this version",
+            data={"refusals": refusals},
+        )
 
 
-_NOT_CARRIED = "wheels don't carry this file"
-
-
-def _why_no_overlay(path: str, package: str, archive: Archive) -> str | None:
-    pure = PurePosixPath(path)
-    if pure.name == "_version.py" and len(pure.parts) == 2:  # noqa: PLR2004  (<package>/_version.py)
+def _why_no_overlay(path: str, archive: Archive) -> str | None:
+    if path.count("/") == 1 and path.endswith("/_version.py"):
         return "the build writes this file itself"
-    if pure.suffix == ".so":
+    if path.endswith(".so"):
         return "it is an extension module"
-    if archive.get(path):
-        return None
-    top = pure.parts[0]
-    if top in _NATIVE_FOLDERS or pure.suffix in _NATIVE_SUFFIXES:
-        return "it is native source, which must be compiled"
-    if pure.name in _BUILD_FILES or top in _BUILD_FOLDERS:
-        return "it is a build file or a requirement, which changes what is built"
-    if top != package:
-        return _NOT_CARRIED
-    return None
+    # A header in the wheel is data, compiled on the user's machine; elsewhere it is source.
+    return None if archive.get(path) else shapes_the_wheel(path)
+
+
+_PROVEN = "before the patches, each was byte for byte the file that they were made for"
+_MOVED = "hunks fit exactly, some of them moved by as many lines as the series allows"
+
+
+def _counted(files: int) -> str:
+    return "the one touched file is" if files == 1 else f"all {files} touched files are"

@@ -40,7 +40,7 @@ class Reporter:
         Yields a function to call with the number of bytes that have just arrived.
         """
         del label, total, done
-        yield lambda count: None
+        yield lambda _count: None
 
 
 SILENT = Reporter()

@@ -87,7 +87,10 @@ def measure(base: Path, rounds: int) -> list[Figure]:
         unpack = run(sys.executable, "-m", "wheel", "unpack", base, "--dest", work / "tree")
         pack = run(sys.executable, "-m", "wheel", "pack", next((work / "tree").iterdir()), "--dest-dir", work)
         built = next((work / "b").glob("*.whl"))
-        print(f"base {base.stat().st_size / 1e6:.1f} MB, built {built.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
+        print(
+            f"base {base.stat().st_size / 1e6:.1f} MB, built {built.stat().st_size / 1e6:.1f} MB",
+            file=sys.stderr,
+        )
         shutil.rmtree(work / "tree")
     plain = best(copies) + best(hashes)
     repack = unpack.seconds + pack.seconds
@@ -99,7 +102,8 @@ def measure(base: Path, rounds: int) -> list[Figure]:
         ("patchwheel --version : python -c pass", best(starts), best(passes), 5.0),
     )
     figures = [
-        Figure(name, ours / theirs, limit, "x", f"{ours:.3f} s : {theirs:.3f} s") for name, ours, theirs, limit in ratios
+        Figure(name, ours / theirs, limit, "x", f"{ours:.3f} s : {theirs:.3f} s")
+        for name, ours, theirs, limit in ratios
     ]
     figures.append(Figure("peak memory of a build", peak, 120.0, "MB", f"most of {2 * rounds} builds"))
     return figures
@@ -120,7 +124,10 @@ def main() -> None:
     for figure in figures:
         mark = "ok  " if figure.holds else "MISS"
         value = f"{figure.value:.3f} {figure.unit}"
-        print(f"{mark} {figure.name:<46}{value:>10}  (limit {figure.limit:g}; {figure.measured})", file=sys.stderr)
+        print(
+            f"{mark} {figure.name:<46}{value:>10}  (limit {figure.limit:g}; {figure.measured})",
+            file=sys.stderr,
+        )
     sys.exit(0 if all(figure.holds for figure in figures) else 1)
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.commands import ROOT
 
 from patchwheel.base import fetch_base, pin_base
 from patchwheel.pipeline import Product, build_recipe
@@ -17,9 +14,7 @@ from patchwheel.project import Project, find_project
 from patchwheel.recipe import DEFAULT_RECIPE, find_recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-ROOT = Path(__file__).parents[2]
+    from collections.abc import Callable
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -44,30 +39,3 @@ def base_of(project: Project) -> Callable[[str], Path]:
 def product(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Product:
     """The default recipe, built for x86_64."""
     return build_recipe(project=project, out=tmp_path_factory.mktemp("wheels"), variant="x86_64-cu13")
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command left behind."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def patchwheel() -> Callable[..., Ran]:
-    """Calls the installed command line."""
-
-    def call(*arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path = ROOT) -> Ran:
-        done = subprocess.run(
-            [Path(sys.executable).with_name("patchwheel"), *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=cwd,
-            env=os.environ | dict(env or {}),
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
-
-    return call

@@ -11,23 +11,20 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.commands import COMMAND, ROOT, patchwheel
 
 from patchwheel.files import sha256_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from conftest import Ran
+    from pathlib import Path
 
     from patchwheel.pipeline import Product
     from patchwheel.project import Project
 
-ROOT = Path(__file__).parents[2]
-COMMAND = Path(sys.executable).with_name("patchwheel")
 KILLS = 50
 
 
@@ -41,7 +38,7 @@ def digest(path: Path) -> str:
 
 
 def test_killed_at_any_moment_it_leaves_nothing_or_the_wheel(tmp_path: Path, product: Product) -> None:
-    command = [COMMAND, "build", "-q", "--offline", "--variant", "x86_64-cu13", "--out", tmp_path]
+    command = [str(COMMAND), "build", "-q", "--offline", "--variant", "x86_64-cu13", "--out", str(tmp_path)]
     started = time.monotonic()
     subprocess.run(command, check=True, cwd=ROOT, stderr=subprocess.DEVNULL)
     duration = time.monotonic() - started
@@ -100,11 +97,11 @@ def mounted(folder: Path, options: str) -> Iterator[None]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts a tmpfs")
 @pytest.mark.parametrize(
-    ("options", "says"), [("size=64m", "No space left"), ("ro", "Read-only file system")], ids=["full", "read-only"]
+    ("options", "says"),
+    [("size=64m", "No space left"), ("ro", "Read-only file system")],
+    ids=["full", "read-only"],
 )
-def test_a_full_or_read_only_folder(
-    tmp_path: Path, product: Product, patchwheel: Callable[..., Ran], options: str, says: str
-) -> None:
+def test_a_full_or_read_only_folder(tmp_path: Path, product: Product, options: str, says: str) -> None:
     del product
     folder = tmp_path / "wheels"
     folder.mkdir()
@@ -118,18 +115,17 @@ def test_a_full_or_read_only_folder(
         assert not list(folder.glob(".*.part"))
 
 
-def test_no_network_and_no_cache(tmp_path: Path, patchwheel: Callable[..., Ran]) -> None:
+def test_no_network_and_no_cache(tmp_path: Path) -> None:
     environment = {"PATCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
     for command in ("build", "plan"):
-        arguments = ["--out", tmp_path / "wheels"] if command == "build" else []
-        ran = patchwheel(command, "--offline", *arguments, env=environment)
+        ran = patchwheel(command, "--offline", env=environment, cwd=tmp_path)
         assert ran.code == 5
         assert "not in the cache" in ran.stderr
     assert visible(tmp_path / "wheels") == set()
 
 
 def test_a_truncated_or_damaged_cached_base_offline(
-    tmp_path: Path, product: Product, base_of: Callable[[str], Path], patchwheel: Callable[..., Ran]
+    tmp_path: Path, product: Product, base_of: Callable[[str], Path]
 ) -> None:
     cached = base_of("x86_64-cu13")
     digest_folder = tmp_path / "cache" / "sha256" / product.plan.base.sha256[:2] / product.plan.base.sha256
@@ -152,7 +148,7 @@ def test_a_truncated_or_damaged_cached_base_offline(
     copy.unlink()
 
 
-def test_a_conflicting_patch(tmp_path: Path, project: Project, product: Product, patchwheel: Callable[..., Ran]) -> None:
+def test_a_conflicting_patch(tmp_path: Path, project: Project, product: Product) -> None:
     del product
     changed = tmp_path / "project"
     shutil.copytree(project.root / "manifests", changed / "manifests")
@@ -179,7 +175,7 @@ def test_a_conflicting_patch(tmp_path: Path, project: Project, product: Product,
         (("frobnicate",), 2, "invalid choice"),
     ],
 )
-def test_wrong_use(patchwheel: Callable[..., Ran], arguments: tuple[str, ...], code: int, says: str) -> None:
+def test_wrong_use(arguments: tuple[str, ...], code: int, says: str) -> None:
     ran = patchwheel(*arguments)
     assert (ran.code, ran.stdout) == (code, "")
     assert says in ran.stderr

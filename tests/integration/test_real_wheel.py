@@ -9,10 +9,10 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.commands import COMMAND, ROOT, patchwheel
 
 from patchwheel.files import sha256_file
 from patchwheel.pipeline import build_recipe, verify_path
@@ -20,8 +20,7 @@ from patchwheel.verify import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from conftest import Ran
+    from pathlib import Path
 
     from patchwheel.pipeline import Product
     from patchwheel.project import Project
@@ -82,9 +81,7 @@ def layers_of(wheel: Path, **config: object) -> object:
     return space[method.name](runner)  # type: ignore[operator]
 
 
-def test_layer_ids_are_shifted_once_and_only_dflash_s_own(
-    product: Product, base_of: Callable[[str], Path]
-) -> None:
+def test_layer_ids_are_shifted_once_and_only_dflash_s_own(product: Product, base_of: Callable[[str], Path]) -> None:
     ids = [1, 16, 31, 46, 61]
     dflash = {"target_layer_ids": ids, "mask_token_id": 248070}
     assert layers_of(base_of("x86_64-cu13"), dflash_config=dflash) == tuple(ids)
@@ -101,7 +98,18 @@ def test_layer_ids_are_shifted_once_and_only_dflash_s_own(
     "command",
     [
         ("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", "{folder}", "{wheel}"),
-        ("-m", "uv", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", "{folder}", "{wheel}"),
+        (
+            "-m",
+            "uv",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--no-index",
+            "--target",
+            "{folder}",
+            "{wheel}",
+        ),
         ("-m", "installer", "--destdir", "{folder}", "{wheel}"),
         ("-m", "wheel", "unpack", "--dest", "{folder}", "{wheel}"),
         ("-m", "twine", "check", "--strict", "{wheel}"),
@@ -121,7 +129,18 @@ def test_the_tools_accept_it(product: Product, tmp_path: Path, command: tuple[st
 
 def test_installed_it_says_its_version(product: Product, tmp_path: Path) -> None:
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", tmp_path, product.wheel],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--no-index",
+            "--target",
+            tmp_path,
+            product.wheel,
+        ],
         check=True,
     )
     program = (
@@ -133,9 +152,7 @@ def test_installed_it_says_its_version(product: Product, tmp_path: Path) -> None
     shutil.rmtree(tmp_path)
 
 
-def test_the_other_architecture_can_be_built_here_too(
-    project: Project, product: Product, tmp_path: Path
-) -> None:
+def test_the_other_architecture_can_be_built_here_too(project: Project, product: Product, tmp_path: Path) -> None:
     other = build_recipe(project=project, out=tmp_path, variant="aarch64-cu13")
     assert other.wheel.name.endswith("_aarch64.whl")
     assert other.report
@@ -160,7 +177,7 @@ def test_another_user_time_zone_locale_and_umask_give_the_same_bytes(product: Pr
     out = tmp_path / "elsewhere"
     out.mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", program, Path(__file__).parents[2], out],
+        [sys.executable, "-c", program, ROOT, out],
         capture_output=True,
         text=True,
         check=True,
@@ -172,15 +189,15 @@ def test_another_user_time_zone_locale_and_umask_give_the_same_bytes(product: Pr
 
 def test_memory_does_not_grow_with_the_wheel(tmp_path: Path, product: Product) -> None:
     del product  # it only sees to it that the base is cached
-    command = [Path(sys.executable).with_name("patchwheel"), "build", "-q", "--offline", "--out", tmp_path]
-    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL)
+    command = [str(COMMAND), "build", "-q", "--offline", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
     assert usage.ru_maxrss / 1024 < 120
 
 
-def test_verify_command(product: Product, tmp_path: Path, patchwheel: Callable[..., Ran]) -> None:
+def test_verify_command(product: Product, tmp_path: Path) -> None:
     good = patchwheel("verify", product.wheel, "--json")
     assert good.code == 0
     document = json.loads(good.stdout)

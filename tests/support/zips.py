@@ -58,7 +58,12 @@ def build_zip(
         numbers = [local[key] for key in ("crc32", "packed_size", "size")]
         header = (zf.LOCAL_MAGIC, 20, local["flags"], local["method"], 0, 33, *numbers, len(name), len(extra))
         out += zf.LOCAL.pack(*header) + name + extra + packed + entry.descriptor
-        central = fields | {"offset": offset, "made_by": 3 << 8 | 20, "attributes": entry.mode << 16, "disk": 0}
+        central = fields | {
+            "offset": offset,
+            "made_by": 3 << 8 | 20,
+            "attributes": entry.mode << 16,
+            "disk": 0,
+        }
         central |= entry.central
         name, extra = central["name"], central["extra"]
         assert isinstance(name, bytes)
@@ -83,7 +88,5 @@ def build_zip(
         )
         directory += name + extra
     entries_told = len(entries) if count is None else count
-    end = zf.END.pack(
-        zf.END_MAGIC, 0, 0, entries_told, entries_told, len(directory), len(out), len(comment)
-    )
+    end = zf.END.pack(zf.END_MAGIC, 0, 0, entries_told, entries_told, len(directory), len(out), len(comment))
     return bytes(out + directory + end + comment + tail)

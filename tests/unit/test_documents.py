@@ -50,5 +50,19 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_json_has_one_spelling() -> None:
     data = canonical_json({"b": (1, "ü"), "a": Outer(inner=Inner())})
-    assert data == '{\n  "a": {\n    "inner": {\n      "count": 0\n    },\n    "items": []\n  },\n  "b": [\n    1,\n    "ü"\n  ]\n}\n'.encode()
+    assert data.decode().splitlines() == [
+        "{",
+        '  "a": {',
+        '    "inner": {',
+        '      "count": 0',
+        "    },",
+        '    "items": []',
+        "  },",
+        '  "b": [',
+        "    1,",
+        '    "ü"',
+        "  ]",
+        "}",
+    ]
+    assert data.endswith(b"}\n")
     assert json.loads(data)["b"] == [1, "ü"]

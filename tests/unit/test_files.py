@@ -8,15 +8,14 @@ import os
 import stat
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from patchwheel.errors import OutputError
 from patchwheel.files import drafting, git_blob_id, locked, sha256_file, write_atomically
 
-if TYPE_CHECKING:
-    from pathlib import Path
+FULL = Path("/dev/full")
 
 
 def names(folder: Path) -> list[str]:
@@ -88,11 +87,11 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
 def test_a_device_that_is_really_full(tmp_path: Path) -> None:
     with pytest.raises(OutputError), drafting(tmp_path / "wheel.whl") as draft:
         draft.file.close()
-        draft.file = open("/dev/full", "wb")  # noqa: SIM115  (the draft closes it)
+        draft.file = FULL.open("wb")
         draft.file.write(b"x" * 10)
         draft.publish()
     assert names(tmp_path) == []

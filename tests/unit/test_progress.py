@@ -58,7 +58,14 @@ def test_steps_and_silence() -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (244_425_988, "244.4 MB"), (5.5e9, "5.5 GB"), (2e13, "20000.0 GB")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (244_425_988, "244.4 MB"),
+        (5.5e9, "5.5 GB"),
+        (2e13, "20000.0 GB"),
+    ],
 )
 def test_sizes(count: float, text: str) -> None:
     assert format_size(count) == text

@@ -32,7 +32,7 @@ class BasePin:
     Attributes:
         project: Distribution name, as the index spells it.
         version: Version of the release.
-        variant: Architecture and device, such as ``x86_64-cu13``; nothing for an sdist.
+        variant: Architecture and device, such as ``x86_64-cu13``, or ``source`` for an sdist.
         file: File name.
         size: Length in bytes, if it is pinned.
         sha256: Digest that the file must have.
@@ -42,7 +42,7 @@ class BasePin:
 
     project: str
     version: str
-    variant: str | None
+    variant: str
     file: str
     size: int | None
     sha256: str
@@ -106,7 +106,7 @@ def pin_sdist(recipe: Recipe, project: Project) -> BasePin:
     return BasePin(
         project=recipe.base.project,
         version=recipe.base.version,
-        variant=None,
+        variant="source",
         file=sdist.file,
         size=sdist.size,
         sha256=sdist.sha256,

@@ -31,7 +31,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how to build; auto takes what the plan says (default: %(default)s)",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("wheels"), metavar="DIR", help="where the wheel goes (default: %(default)s)"
+        "--out",
+        type=Path,
+        default=Path("wheels"),
+        metavar="DIR",
+        help="where the wheel goes (default: %(default)s)",
     )
     add_network_options(parser)
     add_output_options(parser)

@@ -13,7 +13,14 @@ from patchwheel.recipe import DEFAULT_RECIPE
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_network_options", "add_output_options", "add_recipe_options", "print_document", "reporter_of", "tell"]
+__all__ = [
+    "add_network_options",
+    "add_output_options",
+    "add_recipe_options",
+    "print_document",
+    "reporter_of",
+    "tell",
+]
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +55,7 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         metavar="RECIPE",
         help="name of a recipe in manifests/recipes, or path of a .toml file (default: %(default)s)",
     )
-    parser.add_argument(
-        "--variant", metavar="V", help="such as x86_64-cu13 or aarch64-cu13 (default: this machine's)"
-    )
+    parser.add_argument("--variant", metavar="V", help="such as x86_64-cu13 or aarch64-cu13 (default: this machine's)")
     add_project_option(parser)
 
 

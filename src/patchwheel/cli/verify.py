@@ -29,7 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
     reports = [verify_path(path, base=arguments.base) for path in arguments.wheel]
     if arguments.json:
         documents = [report.as_document() for report in reports]
-        print_document(documents[0] if len(documents) == 1 else {"schema": "patchwheel.verify-all/1", "reports": documents})
+        print_document(
+            documents[0] if len(documents) == 1 else {"schema": "patchwheel.verify-all/1", "reports": documents}
+        )
     else:
         for report in reports:
             tell(report.as_text())

@@ -14,6 +14,7 @@ from patchwheel.series.header import DropWhen, Header
 from patchwheel.series.hunks import Hunk, Line
 from patchwheel.series.load import load_series, load_series_file
 from patchwheel.series.model import BasePatches, Patch, PatchEntry, Series, SeriesFile
+from patchwheel.series.paths import shapes_the_wheel
 
 __all__ = [
     "Applied",
@@ -35,4 +36,5 @@ __all__ = [
     "load_series",
     "load_series_file",
     "parse_patch",
+    "shapes_the_wheel",
 ]

@@ -10,7 +10,7 @@ from patchwheel.files import sha256_bytes
 from patchwheel.series.diff import MAX_BYTES, FilePatch, read_patch
 from patchwheel.series.header import read_header
 from patchwheel.series.model import BasePatches, Patch, PatchEntry, Series, SeriesFile
-from patchwheel.series.paths import glob_pattern, stale_globs
+from patchwheel.series.paths import glob_pattern, shapes_the_wheel, stale_globs
 from patchwheel.series.problems import Problems
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def keep_files(
 ) -> tuple[tuple[FilePatch, ...], tuple[str, ...]]:
     """Part the files of a patch into those to apply and the paths of those to leave out.
 
-    Notes a problem for each file that is neither in the package nor dropped.
+    Notes a problem for each file that is neither in the package nor dropped. Native sources and build files are
+    kept: whether they can be built is for the plan to say.
     """
     patterns = [glob_pattern(glob) for glob in dropped]
     prefix = package.replace(".", "/") + "/"
@@ -105,7 +106,7 @@ def keep_files(
         for path in file.paths:
             if path not in outside:
                 problems.add(path, "renamed between files that wheels carry and files that they don't")
-            elif not path.startswith(prefix):
+            elif not path.startswith(prefix) and not shapes_the_wheel(path):
                 problems.add(
                     path, f"outside of {prefix}; a file that wheels don't carry is left out by 'dropped'"
                 )

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["glob_pattern", "path_problem", "stale_globs", "unquote"]
+__all__ = ["glob_pattern", "path_problem", "shapes_the_wheel", "stale_globs", "unquote"]
 
 _GIT_FOLDERS = {".git", "git~1"}
 _PATH_LIMIT = 1024
+_NATIVE_FOLDERS = ("csrc", "cmake", "rust")
+_NATIVE_SUFFIXES = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inc", ".pyx", ".rs", ".cmake")
+_BUILD_FILES = ("CMakeLists.txt", "setup.py", "setup.cfg", "pyproject.toml", "MANIFEST.in", "Cargo.toml")
+_BUILD_FOLDERS = ("requirements",)
 _GLOB_PART = re.compile(r"\*\*/|/\*\*$|\*\*|\*|\?|.")
 _GLOB_REGEX = {"**/": "(?:[^/]+/)*", "/**": "/.+", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"')
@@ -39,6 +43,20 @@ def path_problem(path: str) -> str | None:
         (len(path) > _PATH_LIMIT, f"path is longer than {_PATH_LIMIT} characters"),
     )
     return next((f"{text}: {path[:_PATH_LIMIT]!a}" for broken, text in rules if broken), None)
+
+
+def shapes_the_wheel(path: str) -> str | None:
+    """How a file of the source tree shapes the wheel without being in it, or None if it doesn't.
+
+    Such a file can't be patched in a wheel, and leaving its change out would make another wheel than was meant.
+    """
+    *folders, name = path.split("/")
+    top = folders[0] if folders else ""
+    if top in _NATIVE_FOLDERS or (name.endswith(_NATIVE_SUFFIXES) and name not in _BUILD_FILES):
+        return "it is native source, which must be compiled"
+    if name in _BUILD_FILES or top in _BUILD_FOLDERS:
+        return "it is a build file or a requirement, which changes what is built"
+    return None
 
 
 def unquote(token: bytes) -> bytes | None:

@@ -93,10 +93,11 @@ def check_identity(subject: Subject) -> Result:
     if set(wheel.get("tag", [])) != set(name.tags):
         found = ", ".join(wheel.get("tag", [])) or "none"
         problems.append(f"WHEEL says Tag: {found}, the file name {', '.join(name.tags)}")
-    if wheel.get("build", []) != ([name.build] if name.build else []):
-        problems.append(f"WHEEL says Build: {wheel.get('build')}, the file name {name.build}")
-    if wheel.get("wheel-version") != ["1.0"]:
-        problems.append(f"WHEEL says Wheel-Version: {wheel.get('wheel-version')}, not 1.0")
+    build, format_version = (", ".join(wheel.get(field, [])) for field in ("build", "wheel-version"))
+    if build != (name.build or ""):
+        problems.append(f"WHEEL says Build: {build or 'none'}, the file name {name.build or 'none'}")
+    if format_version != "1.0":
+        problems.append(f"WHEEL says Wheel-Version: {format_version or 'none'}, not 1.0")
     modules = find_version_modules(archive, name.version)
     foreign = [
         member.name
@@ -141,9 +142,8 @@ def check_changes(subject: Subject) -> Result:
     differing = _differing(subject, subject.base)
     declared = {change.path: change for change in record.changes} if record else {}
     expected = _rewritten(subject, subject.base) if record else {}
-    problems = []
-    for path in sorted(differing.keys() - declared.keys() - expected.keys()):
-        problems.append(f"{path}: {differing[path]}, but no patch declares it")
+    undeclared = sorted(differing.keys() - declared.keys() - expected.keys())
+    problems = [f"{path}: {differing[path]}, but no patch declares it" for path in undeclared]
     for path, data in expected.items():
         if data is not None and subject.archive.read(path) != data:
             problems.append(f"{path}: differs from the base in more than the version and tags")
@@ -170,7 +170,7 @@ def _differing(subject: Subject, base: Base) -> dict[str, str]:
     base_folder = find_dist_info(base.archive, parse_wheel_name(base.file_name))
     theirs = {_moved(member.name, base_folder, subject.dist_info): member for member in base.archive.members}
     ours = subject.archive.by_name
-    differing = {path: "added" for path in ours.keys() - theirs.keys()}
+    differing = dict.fromkeys(ours.keys() - theirs.keys(), "added")
     differing |= {path: "missing" for path, member in theirs.items() if path not in ours and not member.is_folder}
     for path in ours.keys() & theirs.keys():
         if not _same_content(subject.archive, ours[path], base.archive, theirs[path]):

@@ -119,8 +119,8 @@ class Archive:
         header = self.source.read_at(member.header_offset, zf.LOCAL.size + len(member.raw_name))
         if len(header) < zf.LOCAL.size + len(member.raw_name):
             raise ArchiveError(f"{member.name}: its local header is cut off", where=self.source.name)
-        (magic, _, flags, method, _, _, crc32, compressed_size, size, name_length, extra_length) = (
-            zf.LOCAL.unpack_from(header)
+        (magic, _, flags, method, _, _, crc32, compressed_size, size, name_length, extra_length) = zf.LOCAL.unpack_from(
+            header
         )
         if magic != zf.LOCAL_MAGIC:
             raise ArchiveError(f"{member.name}: no local header where one should be", where=self.source.name)
@@ -131,7 +131,11 @@ class Archive:
         differing = [
             label
             for label, local, central in (
-                ("name", header[zf.LOCAL.size :] if name_length == len(member.raw_name) else b"", member.raw_name),
+                (
+                    "name",
+                    header[zf.LOCAL.size :] if name_length == len(member.raw_name) else b"",
+                    member.raw_name,
+                ),
                 ("flags", flags, member.flags),
                 ("method", method, member.method),
                 ("CRC", crc32, member.crc32),
@@ -139,7 +143,8 @@ class Archive:
                 ("size", size, member.size),
             )
             # With a data descriptor, the local header may leave these to it.
-            if local != central and not (member.flags & zf.DESCRIPTOR and local == 0 and label not in ("flags", "method"))
+            if local != central
+            and not (member.flags & zf.DESCRIPTOR and local == 0 and label not in ("flags", "method"))
         ]
         if differing:
             what = f"{member.name}: local header and central directory disagree on {', '.join(differing)}"
@@ -268,7 +273,9 @@ def _find_end(source: Source) -> tuple[int, int, int, int]:
     if record[:4] != zf.END_MAGIC or record[-2:] != b"\0\0":
         raise _no_end(source)
     _, disk, directory_disk, here, count, size, offset, _ = zf.END.unpack(record)
-    locator = source.read_at(end - zf.END64_LOCATOR.size, zf.END64_LOCATOR.size) if end >= zf.END64_LOCATOR.size else b""
+    locator = (
+        source.read_at(end - zf.END64_LOCATOR.size, zf.END64_LOCATOR.size) if end >= zf.END64_LOCATOR.size else b""
+    )
     if locator[:4] == zf.END64_LOCATOR_MAGIC:
         _, _, end64, disks = zf.END64_LOCATOR.unpack(locator)
         record64 = source.read_at(end64, zf.END64.size)
@@ -306,7 +313,25 @@ def _no_end(source: Source) -> ArchiveError:
 
 
 def _member(fields: tuple[int, ...], raw_name: bytes, extra: bytes, problems: list[str]) -> Member:
-    (_, made_by, _, flags, method, _, _, crc32, compressed_size, size, _, _, _, disk, _, attributes, offset) = fields
+    (
+        _,
+        made_by,
+        _,
+        flags,
+        method,
+        _,
+        _,
+        crc32,
+        compressed_size,
+        size,
+        _,
+        _,
+        _,
+        disk,
+        _,
+        attributes,
+        offset,
+    ) = fields
     try:
         name = raw_name.decode("utf-8" if flags & zf.UTF8 else "ascii")
     except UnicodeDecodeError:

@@ -9,10 +9,10 @@ import re
 from typing import TYPE_CHECKING
 
 from patchwheel.errors import ArchiveError
-from patchwheel.wheel.names import WheelName
 
 if TYPE_CHECKING:
     from patchwheel.wheel.archive import Archive
+    from patchwheel.wheel.names import WheelName
 
 __all__ = [
     "find_dist_info",

@@ -91,13 +91,9 @@ class ArchiveWriter:
             )
             self._write(zf.END64_LOCATOR.pack(zf.END64_LOCATOR_MAGIC, 0, end64, 1))
         short = min(count, zf.MAX_16)
-        self._write(
-            zf.END.pack(zf.END_MAGIC, 0, 0, short, short, min(size, zf.MAX_32), min(offset, zf.MAX_32), 0)
-        )
+        self._write(zf.END.pack(zf.END_MAGIC, 0, 0, short, short, min(size, zf.MAX_32), min(offset, zf.MAX_32), 0))
 
-    def _begin(
-        self, name: str, *, method: int, crc32: int, compressed_size: int, size: int, executable: bool
-    ) -> None:
+    def _begin(self, name: str, *, method: int, crc32: int, compressed_size: int, size: int, executable: bool) -> None:
         raw_name = name.encode()
         flags = 0 if name.isascii() else zf.UTF8
         offset = self.size

@@ -176,7 +176,7 @@ def test_a_base_that_is_not_locked_says_how_to(project: Project) -> None:
 
 def test_pins_of_the_source(project: Project) -> None:
     pin = pin_sdist(recipe_of(variants=("x86_64-cu13",)), project)
-    assert (pin.file, pin.sha256, pin.variant) == (SDIST.file, SDIST.sha256, None)
+    assert (pin.file, pin.sha256, pin.variant) == (SDIST.file, SDIST.sha256, "source")
     write_lock(
         project.bases_lock,
         BasesLock(schema="patchwheel.bases/1", bases=(LockedBase(project="vllm", version="0.21.0"),)),

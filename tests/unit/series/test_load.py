@@ -153,7 +153,7 @@ RENAME = PATCH.replace(b"--- a", b"rename from vllm/a.py\nrename to tests/a.py\n
         (PATCH, ["vllm/b.py"], [], "vllm/a.py: changed by the patch, but not declared"),
         (PATCH, [A, "vllm/b.py"], [], "vllm/b.py: declared under 'changes' in series.toml, but not changed"),
         (PATCH, [A], ["vllm/*.py"], "vllm/a.py: declared under 'changes' in series.toml, but not changed"),
-        (make_patch({"setup.py": PAIR}), ["setup.py"], [], "setup.py: outside of vllm/"),
+        (make_patch({"README.md": PAIR}), ["README.md"], [], "README.md: outside of vllm/"),
         (make_patch({"vllm2/a.py": PAIR}), ["vllm2/a.py"], [], "vllm2/a.py: outside of vllm/"),
         (RENAME, [A, "tests/a.py"], ["tests/**"], "tests/a.py: renamed between files"),
     ],

@@ -70,16 +70,21 @@ def test_an_extension_that_record_lists_but_the_wheel_lacks(tmp_path: Path) -> N
     ("change", "problem"),
     [
         (lambda text: text + "vllm/_C.abi3.so,,\n", "vllm/_C.abi3.so: listed twice"),
-        (lambda text: text.replace("vllm/__init__.py,sha256=", "vllm/__init__.py,sha256=A", 1), "wrong length"),
+        (
+            lambda text: text.replace("vllm/__init__.py,sha256=", "vllm/__init__.py,sha256=A", 1),
+            "wrong length",
+        ),
         (
             lambda text: "\n".join(line for line in text.splitlines() if "__init__" not in line) + "\n",
             "vllm/__init__.py: in the wheel, but not listed",
         ),
         (
-            lambda text: "\n".join(
-                "vllm/__init__.py,," if line.startswith("vllm/__init__") else line for line in text.splitlines()
-            )
-            + "\n",
+            lambda text: (
+                "\n".join(
+                    "vllm/__init__.py,," if line.startswith("vllm/__init__") else line for line in text.splitlines()
+                )
+                + "\n"
+            ),
             "vllm/__init__.py: listed without digest",
         ),
         (lambda text: text.replace(f"{INFO}/RECORD,,\n", ""), "RECORD does not list itself"),
@@ -108,8 +113,8 @@ def test_record_notices_other_content_of_the_same_size(tmp_path: Path) -> None:
         (f"{INFO}/METADATA", b"Version: 0.20.2\n\n", b"Version: x\n\n", "METADATA says Version: x"),
         (f"{INFO}/METADATA", b"Name: vllm\n", b"Name: vllm\nName: vllm\n", "METADATA has 2 Name fields"),
         (f"{INFO}/WHEEL", b"manylinux_2_35", b"linux", "WHEEL says Tag: cp38-abi3-linux_x86_64"),
-        (f"{INFO}/WHEEL", b"Wheel-Version: 1.0", b"Wheel-Version: 2.0", "Wheel-Version: ['2.0'], not 1.0"),
-        (f"{INFO}/WHEEL", b"Tag:", b"Build: 1\nTag:", "WHEEL says Build: ['1']"),
+        (f"{INFO}/WHEEL", b"Wheel-Version: 1.0", b"Wheel-Version: 2.0", "Wheel-Version: 2.0, not 1.0"),
+        (f"{INFO}/WHEEL", b"Tag:", b"Build: 1\nTag:", "WHEEL says Build: 1, the file name none"),
         ("vllm/_version.py", b"'0.20.2'", b"'0.20.1'", "vllm/_version.py does not say 0.20.2"),
     ],
 )
@@ -127,7 +132,7 @@ def test_identity(tmp_path: Path, path: str, old: bytes, new: bytes, problem: st
     [
         ("vllm-0.20.3-cp38-abi3-manylinux_2_35_x86_64.whl", "belongs to another wheel"),
         ("vllm-0.20.2-cp38-abi3-manylinux_2_28_x86_64.whl", "WHEEL says Tag"),
-        ("vllm-0.20.2-1-cp38-abi3-manylinux_2_35_x86_64.whl", "WHEEL says Build: []"),
+        ("vllm-0.20.2-1-cp38-abi3-manylinux_2_35_x86_64.whl", "WHEEL says Build: none, the file name 1"),
         ("vllm.whl", "not a wheel file name"),
     ],
 )

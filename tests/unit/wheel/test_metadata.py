@@ -91,7 +91,11 @@ def test_relabelled(tmp_path: Path) -> None:
     with path.open("rb") as file:
         archive = Archive(FileSource(file))
         changed = relabelled(archive, find_dist_info(archive, old), old, old.with_version(NEW))
-    assert set(changed) == {"vllm/_version.py", "vllm-0.20.2.dist-info/METADATA", "vllm-0.20.2.dist-info/WHEEL"}
+    assert set(changed) == {
+        "vllm/_version.py",
+        "vllm-0.20.2.dist-info/METADATA",
+        "vllm-0.20.2.dist-info/WHEEL",
+    }
     assert all(NEW.encode() in data for path, data in changed.items() if not path.endswith("WHEEL"))
 
 

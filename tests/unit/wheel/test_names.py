@@ -48,7 +48,9 @@ def test_whose_dist_info_it_is(folder: str, *, is_ours: bool) -> None:
     assert name.names_dist_info(folder) is is_ours
 
 
-@pytest.mark.parametrize("file_name", ["vllm.whl", "vllm-0.20.2.tar.gz", "vllm-x-py3-none-any.whl", "a-1-2-3-4-5-6.whl"])
+@pytest.mark.parametrize(
+    "file_name", ["vllm.whl", "vllm-0.20.2.tar.gz", "vllm-x-py3-none-any.whl", "a-1-2-3-4-5-6.whl"]
+)
 def test_refuses_what_is_no_wheel_name(file_name: str) -> None:
     with pytest.raises(ArchiveError, match="not a wheel file name"):
         parse_wheel_name(file_name)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from patchwheel.errors import ArchiveError
 from patchwheel.wheel.record import Row, format_record, is_exempt, parse_record, row_for
 
+NAMES = st.characters(exclude_characters="\0", exclude_categories=("Cs", "Cc"))  # refused in file names
+
 GOOD = "sha256=ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0"
 
 
@@ -20,13 +22,10 @@ def test_paths_with_commas_and_quotes_survive() -> None:
     assert data.startswith(b'"a/E=1,N=2.json",sha256=')
 
 
-@given(st.lists(st.tuples(st.text(min_size=1).filter(lambda text: "\0" not in text), st.binary())))
+@given(st.lists(st.tuples(st.text(NAMES, min_size=1), st.binary())))
 def test_round_trip(files: list[tuple[str, bytes]]) -> None:
     rows = tuple(row_for(path, data) for path, data in files)
-    try:
-        assert parse_record(format_record(rows)) == rows
-    except UnicodeEncodeError:  # lone surrogates are no file names in a wheel
-        pass
+    assert parse_record(format_record(rows)) == rows
 
 
 def test_the_row_of_record_itself_has_no_digest() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.wheels import pack_wheel, wheel_files
 
+from patchwheel.wheel import writer as module
 from patchwheel.wheel import zipformat as zf
 from patchwheel.wheel.archive import Archive
 from patchwheel.wheel.source import FileSource
@@ -68,8 +69,6 @@ def test_more_members_than_16_bits_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [1, 50, 700, 20_000])
 def test_sizes_and_offsets_beyond_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     """The format's limit, moved down for the writer alone: the reader must find every value in the extra fields."""
-    from patchwheel.wheel import writer as module
-
     base = base_archive(tmp_path)
     lowered = type("zf", (), {key: getattr(zf, key) for key in dir(zf) if not key.startswith("__")})
     lowered.MAX_32 = limit  # type: ignore[attr-defined]
