@@ -24,7 +24,5 @@ def shared_object(*needed: str, padding: int = 0) -> bytes:
     header = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
     header += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, _HEADER, 0, 0, _HEADER, _PROGRAM_HEADER, 2, 64, 0, 0)
     load = struct.pack("<IIQQQQQQ", 1, 4, 0, 0, 0, size, size, 4096)
-    dynamic_segment = struct.pack(
-        "<IIQQQQQQ", 2, 4, dynamic_at, dynamic_at, dynamic_at, len(dynamic), len(dynamic), 8
-    )
+    dynamic_segment = struct.pack("<IIQQQQQQ", 2, 4, dynamic_at, dynamic_at, dynamic_at, len(dynamic), len(dynamic), 8)
     return header + load + dynamic_segment + bytes(padding) + names + dynamic

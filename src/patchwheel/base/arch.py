@@ -8,9 +8,7 @@ from packaging.utils import parse_wheel_filename
 
 __all__ = ["wheel_arch"]
 
-_LINUX = re.compile(
-    r"(?:manylinux|musllinux)_\d+_\d+_(?P<new>\w+)|(?:linux|manylinux1|manylinux20\d\d)_(?P<old>\w+)"
-)
+_LINUX = re.compile(r"(?:manylinux|musllinux)_\d+_\d+_(?P<new>\w+)|(?:linux|manylinux1|manylinux20\d\d)_(?P<old>\w+)")
 
 
 def wheel_arch(file_name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING
 
 from patchwheel.base.settings import forbids_network, read_settings
@@ -73,9 +73,7 @@ def fetch_base(
 ) -> Path:
     """Fetch the pinned file unless it is on this machine, and say where. All else as for `open_base`."""
     store = store or default_store()
-    with open_base(
-        pin, settings=settings, store=store, offline=offline, patience=patience, reporter=reporter
-    ):
+    with open_base(pin, settings=settings, store=store, offline=offline, patience=patience, reporter=reporter):
         return pin.path or store.entry(pin.file, pin.sha256).path
 
 
@@ -111,13 +109,20 @@ def peek_base(
             yield FileSource(file)
         return
     from patchwheel.base.http import open_session  # noqa: PLC0415  (requests takes long to import)
-    from patchwheel.base.remote import open_source  # noqa: PLC0415
 
     settings = settings or read_settings()
-    with open_session(settings) as session:
-        url = next(_addresses(pin, settings, session, patience, reporter))
-        with open_source(session, url, size=pin.size, patience=patience, reporter=reporter) as source:
-            yield source
+    with ExitStack() as stack:
+        session = stack.enter_context(open_session(settings))
+        failures: list[NetworkError | IntegrityError] = []
+        for url in _addresses(pin, settings, session, patience, reporter):
+            try:
+                source = _open_remote(stack, pin, url, session, patience=patience, reporter=reporter)
+            except (NetworkError, IntegrityError) as error:
+                failures.append(error)
+            else:
+                yield source
+                return
+        raise _none_of(pin, failures)
 
 
 def find_cached_base(sha256: str, *, store: Store | None = None) -> Path | None:
@@ -198,11 +203,39 @@ def _download(
                     patience=patience,
                     reporter=reporter,
                 )
-            except (NetworkError, IntegrityError) as error:  # noqa: PERF203  (a try per address is the point)
+            except (NetworkError, IntegrityError) as error:
                 failures.append(error)
+    raise _none_of(pin, failures)
+
+
+def _open_remote(
+    stack: ExitStack,
+    pin: BasePin,
+    url: str,
+    session: requests.Session,
+    *,
+    patience: Patience | None,
+    reporter: Reporter,
+) -> Source:
+    """The file at an address, once it has shown that it can be read."""
+    from patchwheel.base.download import local_path  # noqa: PLC0415  (requests takes long to import)
+    from patchwheel.base.remote import RemoteSource  # noqa: PLC0415
+
+    if (path := local_path(url)) is not None:
+        try:
+            return FileSource(stack.enter_context(open_verified(path, pin.sha256)))
+        except OSError as error:
+            raise NetworkError(f"can't read {path.name}: {error.strerror}", where=str(path)) from error
+    source = RemoteSource(session, url, size=pin.size, patience=patience, reporter=reporter)
+    source.read_at(source.size - 1, 1)  # the end, which holds the archive's directory and is needed first
+    return source
+
+
+def _none_of(pin: BasePin, failures: list[NetworkError | IntegrityError]) -> NetworkError | IntegrityError:
+    """The one failure, or one that tells of all."""
     if len(failures) == 1:
-        raise failures[0]
-    raise NetworkError(
+        return failures[0]
+    return NetworkError(
         f"none of {len(failures)} addresses gave the pinned {pin.file}",
         details="\n".join(f"  - {error.where}: {error.what}" for error in failures),
         next_step=failures[0].next_step,

@@ -112,10 +112,7 @@ _PASSING = (
 
 
 def _reason(error: Exception, text: str) -> str:
-    if (
-        isinstance(error, (requests.ReadTimeout, urllib3.exceptions.ReadTimeoutError))
-        or "Read timed out" in text
-    ):
+    if isinstance(error, (requests.ReadTimeout, urllib3.exceptions.ReadTimeoutError)) or "Read timed out" in text:
         return "the connection stalled"
     if isinstance(error, requests.exceptions.ProxyError):
         return "the proxy can't be reached"

@@ -194,10 +194,7 @@ def _read_folder(place: _Place, project: str) -> list[IndexFile]:
     if not place.flat:
         path = path / canonicalize_name(project) / "index.html"
     elif path.is_dir():
-        return [
-            IndexFile(file=each.name, url=each.as_uri(), size=each.stat().st_size)
-            for each in _plain_files(path)
-        ]
+        return [IndexFile(file=each.name, url=each.as_uri(), size=each.stat().st_size) for each in _plain_files(path)]
     try:
         html = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

@@ -30,9 +30,7 @@ _HEADER = """\
 """
 
 
-class _Table(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True
-):
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
     """A table of the lock: unknown keys are refused, names are written with dashes."""
 
 
@@ -128,16 +126,12 @@ def write_lock(path: Path, lock: BasesLock) -> None:
     Raises:
         OutputError: It can't be written.
     """
-    ordered = BasesLock(
-        schema="patchwheel.bases/1", bases=tuple(sorted(map(_in_order, lock.bases), key=_release))
-    )
+    ordered = BasesLock(schema="patchwheel.bases/1", bases=tuple(sorted(map(_in_order, lock.bases), key=_release)))
     write_atomically(path, (_HEADER + tomli_w.dumps(msgspec.to_builtins(ordered))).encode())
 
 
 def _in_order(base: LockedBase) -> LockedBase:
-    wheels = sorted(
-        base.wheels, key=lambda wheel: (wheel.variant, parse_wheel_filename(wheel.file)[2], wheel.file)
-    )
+    wheels = sorted(base.wheels, key=lambda wheel: (wheel.variant, parse_wheel_filename(wheel.file)[2], wheel.file))
     return msgspec.structs.replace(base, wheels=tuple(wheels))
 
 

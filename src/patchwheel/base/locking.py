@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchwheel.base.arch import wheel_arch
 from patchwheel.base.lock import LockedBase, LockedFile, LockedWheel, load_lock, write_lock
 from patchwheel.base.settings import forbids_network, read_settings
-from patchwheel.base.variant import read_variant
 from patchwheel.errors import IntegrityError, NetworkError, PinError, UsageError
 from patchwheel.progress import SILENT, Reporter, format_size
 
@@ -92,6 +90,8 @@ def lock_base(
 
 
 def _release(requirement: str) -> tuple[str, str]:
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415  (slow to import)
+
     try:
         parsed = Requirement(requirement)
         [specifier] = parsed.specifier
@@ -140,6 +140,7 @@ def _lock_file(
     listed: IndexFile, session: requests.Session, patience: Patience | None, reporter: Reporter
 ) -> LockedFile:
     from patchwheel.base.remote import open_source  # noqa: PLC0415  (requests takes long to import)
+    from patchwheel.base.variant import read_variant  # noqa: PLC0415
 
     if listed.sha256 is None:
         raise PinError(

@@ -129,11 +129,7 @@ def _pin_given(wheel: PinnedWheel, recipe: Recipe, recipe_path: Path, where: str
     path = recipe_path.parent / wheel.path if wheel.path is not None else None
     if wheel.url is not None:
         _check_url(wheel.url, where)
-    file = (
-        PurePosixPath(unquote(urlsplit(wheel.url).path)).name
-        if wheel.url is not None
-        else str(path and path.name)
-    )
+    file = PurePosixPath(unquote(urlsplit(wheel.url).path)).name if wheel.url is not None else str(path and path.name)
     _check_name(file, wheel.variant, recipe, where)
     return BasePin(
         project=recipe.base.project,

@@ -118,9 +118,7 @@ class RemoteSource:
         headers = {"Accept-Encoding": "identity", "Range": f"bytes={start}-{end - 1}"}
         with (
             classified(self.name),
-            self._session.get(
-                self._url, headers=headers, stream=True, timeout=self._patience.timeout
-            ) as response,
+            self._session.get(self._url, headers=headers, stream=True, timeout=self._patience.timeout) as response,
         ):
             check_status(response, self.name)
             self._check(response, start)

@@ -190,9 +190,7 @@ def _read_pip(values: Mapping[str, str]) -> _Found:
 def _pip_values(environ: Mapping[str, str], etc: Path, prefix: Path) -> dict[str, str]:
     """What pip's files and variables say; the later file wins, and a variable over all files."""
     values: dict[str, str] = {}
-    sections: list[dict[str, dict[str, str]]] = [
-        _pip_sections(path) for path in _pip_files(environ, etc, prefix)
-    ]
+    sections: list[dict[str, dict[str, str]]] = [_pip_sections(path) for path in _pip_files(environ, etc, prefix)]
     for name in ("global", "download"):
         for section in sections:
             values.update(section.get(name, {}))
@@ -213,8 +211,7 @@ def _pip_sections(path: Path) -> dict[str, dict[str, str]]:
     except (OSError, UnicodeDecodeError, Error) as error:
         raise _unreadable("pip", path) from error
     return {
-        section: {key.replace("_", "-"): value for key, value in parser.items(section)}
-        for section in parser.sections()
+        section: {key.replace("_", "-"): value for key, value in parser.items(section)} for section in parser.sections()
     }
 
 

@@ -13,7 +13,6 @@ from typing import IO, TYPE_CHECKING
 
 from patchwheel.base.arch import wheel_arch
 from patchwheel.errors import ArchiveError
-from patchwheel.wheel.archive import Archive
 
 if TYPE_CHECKING:
     from patchwheel.wheel.source import Source
@@ -41,6 +40,8 @@ def read_variant(source: Source, file_name: str) -> str:
     Raises:
         ArchiveError: It is no well-formed wheel for Linux, or is built for a device that has no name here.
     """
+    from patchwheel.wheel.archive import Archive  # noqa: PLC0415  (only needed for locking)
+
     arch = wheel_arch(file_name)
     if arch is None:
         raise ArchiveError("not a wheel for one architecture of Linux", where=file_name)
@@ -76,12 +77,8 @@ def needed_libraries(file: IO[bytes], name: str) -> list[str]:
     from elftools.elf.elffile import ELFFile  # noqa: PLC0415
 
     try:
-        segments = [
-            segment for segment in ELFFile(file).iter_segments() if isinstance(segment, DynamicSegment)
-        ]
+        segments = [segment for segment in ELFFile(file).iter_segments() if isinstance(segment, DynamicSegment)]
         tags = [tag for segment in segments for tag in segment.iter_tags("DT_NEEDED")]
         return [str(tag.needed) for tag in tags]  # type: ignore[attr-defined]  # set by the tag's kind
     except Exception as error:  # pyelftools meets damage with errors of any kind
-        raise ArchiveError(
-            "not a readable ELF file", where=name, found=str(error) or type(error).__name__
-        ) from error
+        raise ArchiveError("not a readable ELF file", where=name, found=str(error) or type(error).__name__) from error

@@ -69,9 +69,7 @@ class Case:
 
 
 @pytest.fixture
-def case(
-    server: FileServer, session: requests.Session, tmp_path: Path, patience: Patience, listener: Listener
-) -> Case:
+def case(server: FileServer, session: requests.Session, tmp_path: Path, patience: Patience, listener: Listener) -> Case:
     return Case(server, session, tmp_path, patience, listener)
 
 
@@ -150,7 +148,7 @@ def test_an_endless_file_does_not_fill_the_disk(case: Case) -> None:
     with pytest.raises(IntegrityError, match="longer than pinned"):
         case.run(Act(endless=True))
     assert not case.partial.exists()
-    assert case.server.sent < len(DATA) + 50_000_000
+    assert case.server.sent < 20_000_000, "it was the client that stopped"
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
@@ -189,9 +187,10 @@ def test_a_file_that_changed_is_fetched_anew(case: Case) -> None:
     assert case.ranges == [None, "bytes=70000-"]
 
 
-def test_a_file_that_changed_is_noticed_though_the_server_ignores_the_condition(case: Case) -> None:
+def test_a_change_is_noticed_though_the_server_ignores_the_condition(case: Case, listener: Listener) -> None:
     old = bytes(len(DATA))
     assert case.run(Act(body=old, cut=70_000), Act(tag='"two"', if_range=False)) == DATA
+    assert any("has changed" in text for text in listener.said), "before the rest was fetched in vain"
     assert case.ranges == [None, "bytes=70000-", None]
 
 
@@ -301,9 +300,7 @@ def test_an_address_that_makes_no_sense_is_told_without_its_secrets(case: Case) 
     assert "secret" not in str(caught.value)
 
 
-@hypothesis_settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@hypothesis_settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cuts=st.lists(st.integers(0, 4000), max_size=6), size_known=st.booleans())
 def test_any_cuts_give_the_same_bytes(tmp_path: Path, cuts: list[int], size_known: bool) -> None:  # noqa: FBT001
     data = DATA[:4000]

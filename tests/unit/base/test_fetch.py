@@ -179,9 +179,7 @@ def test_a_given_address_is_used_without_an_index(fetcher: Fetcher, server: File
     assert server.requests("/simple/vllm/") == []
 
 
-def test_any_index_that_has_the_pinned_bytes_will_do(
-    fetcher: Fetcher, server: FileServer, listener: Listener
-) -> None:
+def test_any_index_that_has_the_pinned_bytes_will_do(fetcher: Fetcher, server: FileServer, listener: Listener) -> None:
     other = b"another build" * 100
     page = f'<a href="/files/other/{FILE}#sha256={hashlib.sha256(other).hexdigest()}">{FILE}</a>'
     server.files["/other/vllm/"] = page.encode()
@@ -228,9 +226,7 @@ def test_a_release_that_no_index_has_is_told(fetcher: Fetcher, server: FileServe
 def test_folders_serve_as_index_and_as_links(fetcher: Fetcher, server: FileServer, tmp_path: Path) -> None:
     (tmp_path / "simple" / "vllm").mkdir(parents=True)
     (tmp_path / "simple" / FILE).write_bytes(DATA)
-    (tmp_path / "simple" / "vllm" / "index.html").write_text(
-        f'<a href="../{FILE}#sha256={SHA256}">{FILE}</a>'
-    )
+    (tmp_path / "simple" / "vllm" / "index.html").write_text(f'<a href="../{FILE}#sha256={SHA256}">{FILE}</a>')
     index = IndexSettings(indexes=((tmp_path / "simple").as_uri(),))
     assert fetcher.read(settings=index) == DATA
     fetcher.path.unlink()
@@ -239,12 +235,21 @@ def test_folders_serve_as_index_and_as_links(fetcher: Fetcher, server: FileServe
     assert server.seen == [], "what lies here is tried first"
 
 
-def test_a_folder_with_a_wrong_file_is_passed_over(
-    fetcher: Fetcher, server: FileServer, tmp_path: Path
-) -> None:
+def test_a_folder_with_a_wrong_file_is_passed_over(fetcher: Fetcher, server: FileServer, tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(bytes(len(DATA)))
     links = IndexSettings(indexes=(server.url("/simple/"),), find_links=(tmp_path.as_uri(),))
+    assert fetcher.peek(settings=links) == (len(DATA), DATA[4:9])
     assert fetcher.read(settings=links) == DATA
+
+
+def test_peek_tries_the_next_address_too(fetcher: Fetcher, server: FileServer) -> None:
+    server.files["/mirror/vllm/"] = f'<a href="/gone/{FILE}#sha256={SHA256}">{FILE}</a>'.encode()
+    server.types["/mirror/vllm/"] = "text/html"
+    settings = IndexSettings(indexes=(server.url("/mirror/"), server.url("/simple/")))
+    assert fetcher.peek(settings=settings) == (len(DATA), DATA[4:9])
+    del server.files[f"/files/{FILE}"]
+    with pytest.raises(NetworkError, match="none of 2 addresses"):
+        fetcher.peek(settings=settings)
 
 
 def test_a_cache_that_cannot_be_written_is_told(fetcher: Fetcher, tmp_path: Path) -> None:

@@ -27,9 +27,7 @@ SHA256 = hashlib.sha256(DATA).hexdigest()
 
 
 class Asker:
-    def __init__(
-        self, server: FileServer, session: requests.Session, patience: Patience, listener: Listener
-    ) -> None:
+    def __init__(self, server: FileServer, session: requests.Session, patience: Patience, listener: Listener) -> None:
         self.server, self.session, self.patience, self.listener = server, session, patience, listener
 
     def index(self, *indexes: str, find_links: tuple[str, ...] = ()) -> Index:
@@ -172,9 +170,7 @@ def test_local_indexes(asker: Asker, tmp_path: Path) -> None:
     assert "can't be read" in (caught.value.details or "")
 
 
-def test_the_public_index_is_asked_when_nothing_else_is_set(
-    asker: Asker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_public_index_is_asked_when_nothing_else_is_set(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     asker.server.index("vllm", {WHEEL: DATA})
     monkeypatch.setattr("pypi_simple.PYPI_SIMPLE_ENDPOINT", asker.server.url("/simple/"))
     index = Index(IndexSettings(), asker.session, patience=asker.patience)

@@ -34,9 +34,7 @@ def wheel(file: str, variant: str = "x86_64-cu13") -> LockedWheel:
     return LockedWheel(file=file, size=len(file), sha256="0" * 64, variant=variant)
 
 
-BASE = LockedBase(
-    project="vllm", version="0.21.0", sdist=SDIST, wheels=(wheel(FIRST), wheel(TENTH), wheel(SECOND))
-)
+BASE = LockedBase(project="vllm", version="0.21.0", sdist=SDIST, wheels=(wheel(FIRST), wheel(TENTH), wheel(SECOND)))
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -199,18 +197,14 @@ def test_pins_of_given_files(project: Project, tmp_path: Path) -> None:
     assert pin_base(given(path=str(tmp_path / LOCAL)), path, project).path == tmp_path / LOCAL
 
 
-@pytest.mark.parametrize(
-    "start", ["https://host/x", "http://localhost:80", "http://127.0.0.1", "http://[::1]:8"]
-)
+@pytest.mark.parametrize("start", ["https://host/x", "http://localhost:80", "http://127.0.0.1", "http://[::1]:8"])
 def test_pins_of_given_addresses(project: Project, start: str) -> None:
     url = f"{start}/{LOCAL.replace('+', '%2B')}?download=1"
     pin = pin_base(given(url=url), project.recipes / "r.toml", project)
     assert (pin.url, pin.file, pin.variant) == (url, LOCAL, "x86_64-cu12")
 
 
-@pytest.mark.parametrize(
-    "start", ["http://user:secret@host", "ftp://host", "file://", "http://127.0.0.1.host"]
-)
+@pytest.mark.parametrize("start", ["http://user:secret@host", "ftp://host", "file://", "http://127.0.0.1.host"])
 def test_given_addresses_are_https(project: Project, start: str) -> None:
     with pytest.raises(ConfigError, match="must be https") as caught:
         pin_base(given(url=f"{start}/{LOCAL}"), project.recipes / "r.toml", project)

@@ -37,9 +37,7 @@ class Locker:
 
 
 @pytest.fixture
-def lock(
-    server: FileServer, settings: IndexSettings, patience: Patience, listener: Listener, tmp_path: Path
-) -> Locker:
+def lock(server: FileServer, settings: IndexSettings, patience: Patience, listener: Listener, tmp_path: Path) -> Locker:
     files: dict[str, bytes | None] = {
         X86: CUDA,
         ARM: CPU,
@@ -95,9 +93,7 @@ def test_a_locked_file_must_not_change(lock: Locker, server: FileServer, file: s
     assert lock.path.read_text() == text
 
 
-def test_a_locked_file_stays_when_the_index_drops_it(
-    lock: Locker, server: FileServer, listener: Listener
-) -> None:
+def test_a_locked_file_stays_when_the_index_drops_it(lock: Locker, server: FileServer, listener: Listener) -> None:
     lock()
     server.index("vllm", {ARM: CPU})
     assert len(lock().files) == 3

@@ -49,9 +49,7 @@ def answer(status: int, **headers: str) -> requests.Response:
     return response
 
 
-@pytest.mark.parametrize(
-    ("header", "wait"), [("7", 7.0), ("Wed, 21 Oct 2015 07:28:00 GMT", None), ("", None)]
-)
+@pytest.mark.parametrize(("header", "wait"), [("7", 7.0), ("Wed, 21 Oct 2015 07:28:00 GMT", None), ("", None)])
 def test_servers_may_ask_to_wait(header: str, wait: float | None) -> None:
     with pytest.raises(TransientError) as caught:
         check_status(answer(503, **{"Retry-After": header}), "x")

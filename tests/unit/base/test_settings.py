@@ -46,9 +46,7 @@ def test_nothing_set_means_the_public_index(machine: Machine) -> None:
 
 
 def test_what_is_asked_for_comes_first(machine: Machine) -> None:
-    settings = machine.read(
-        "https://a/", PATCHWHEEL_INDEX_URL="https://b/ https://c/", UV_DEFAULT_INDEX="https://d/"
-    )
+    settings = machine.read("https://a/", PATCHWHEEL_INDEX_URL="https://b/ https://c/", UV_DEFAULT_INDEX="https://d/")
     assert settings.indexes == ("https://a/", "https://b/", "https://c/", "https://d/")
 
 
@@ -68,9 +66,7 @@ def test_what_is_asked_for_comes_first(machine: Machine) -> None:
         ("PATCHWHEEL_INDEX_URL", "/some/folder", ("file:///some/folder",)),
     ],
 )
-def test_variables_with_indexes(
-    machine: Machine, name: str, value: str, expected: tuple[str | None, ...]
-) -> None:
+def test_variables_with_indexes(machine: Machine, name: str, value: str, expected: tuple[str | None, ...]) -> None:
     assert machine.read(**{name: value}).indexes == expected
 
 
@@ -172,9 +168,7 @@ def test_files_of_pip(machine: Machine, place: str, environ: dict[str, str]) -> 
 
 
 def test_later_files_of_pip_win(machine: Machine) -> None:
-    for number, place in enumerate(
-        ["etc/pip.conf", "home/.config/pip/pip.conf", "venv/pip.conf", "any.conf"]
-    ):
+    for number, place in enumerate(["etc/pip.conf", "home/.config/pip/pip.conf", "venv/pip.conf", "any.conf"]):
         path = machine.write(place, f"[global]\nindex-url = https://{number}/\n")
         environ = {"PIP_CONFIG_FILE": str(path)} if place == "any.conf" else {}
         assert machine.read(**environ).indexes == (f"https://{number}/",)
