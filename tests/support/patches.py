@@ -33,8 +33,7 @@ def file_diff(path: str, before: bytes | None, after: bytes | None) -> bytes:
     head += ["deleted file mode 100644"] if after is None else []
     head.append(f"index {ids[0]}..{ids[1]}" + ("" if None in (before, after) else " 100644"))
     old_name, new_name = (
-        b"/dev/null" if data is None else side + path.encode()
-        for data, side in ((before, b"a/"), (after, b"b/"))
+        b"/dev/null" if data is None else side + path.encode() for data, side in ((before, b"a/"), (after, b"b/"))
     )
     old, new = [(data or b"").splitlines(keepends=True) for data in (before, after)]
     body = difflib.diff_bytes(difflib.unified_diff, old, new, old_name, new_name)

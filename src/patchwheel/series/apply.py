@@ -140,9 +140,7 @@ class _Tree:
                 kind = "add"
             elif after is None:
                 kind = "delete"
-            changes.append(
-                Change(path=path, kind=kind, before=before, after=after, patches=self.patches(path))
-            )
+            changes.append(Change(path=path, kind=kind, before=before, after=after, patches=self.patches(path)))
         return tuple(changes)
 
 
@@ -158,9 +156,7 @@ def _apply_patch(tree: _Tree, series: Series, patch: Patch) -> list[Offset]:
         else:
             failures += result
     if failures:
-        earlier = {
-            failure.file.path: tree.patches(failure.file.old or failure.file.path) for failure in failures
-        }
+        earlier = {failure.file.path: tree.patches(failure.file.old or failure.file.path) for failure in failures}
         raise conflict_error(series.name, patch.name, failures, earlier)
     offsets: list[Offset] = []
     for result in results:
@@ -169,9 +165,7 @@ def _apply_patch(tree: _Tree, series: Series, patch: Patch) -> list[Offset]:
             tree.write(path, result.data if path == file.new else None, name)
         if result.moved is not None:
             made_for, found = file.old_id, result.found_id
-            offsets.append(
-                Offset(patch=name, path=file.path, lines=result.moved, made_for=made_for, found=found)
-            )
+            offsets.append(Offset(patch=name, path=file.path, lines=result.moved, made_for=made_for, found=found))
     return offsets
 
 
@@ -200,6 +194,8 @@ def _apply_file(tree: _Tree, file: FilePatch, allow_offset: int) -> _Result | li
 def _change(file: FilePatch, source: bytes, allow_offset: int) -> _Result | list[Failure]:
     found_id = git_blob_id(source)
     same_file = found_id.startswith(file.old_id)
+    if found_id.startswith(file.new_id):
+        return [Failure(reason="applied", file=file, source=source)]
     allowed = 0 if same_file or file.kind == "delete" else allow_offset
     places, failures = _place_hunks(file, source, allowed)
     if failures:

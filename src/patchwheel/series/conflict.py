@@ -47,9 +47,10 @@ class Failure:
     """One thing for which a patch does not apply, as the applier meets it.
 
     Args:
-        reason: missing (no such file), exists (a file is in the way), hunk (does not fit), other-file
-            (the hunks fit, but the file is not the one that the patch was made for) or other-result (the
-            hunks fit, but what comes out is not what the patch says).
+        reason: applied (the file is what the patch would make of it), missing (no such file), exists (a
+            file is in the way), hunk (it does not fit), other-file (the hunks fit, but the file is not the
+            one that the patch was made for), other-result (the hunks fit, but what comes out is not what the
+            patch says).
         file: The changes to the file.
         source: The content that was found.
         hunk: Number of the hunk, from 1; None if it is about the whole file.
@@ -58,7 +59,7 @@ class Failure:
         found_id: Blob id of what came out.
     """
 
-    reason: Literal["missing", "exists", "hunk", "other-file", "other-result"]
+    reason: Literal["applied", "missing", "exists", "hunk", "other-file", "other-result"]
     file: FilePatch
     source: bytes = b""
     hunk: int | None = None
@@ -108,7 +109,9 @@ def _look_at_file(failure: Failure, earlier: tuple[str, ...]) -> Finding:
     file = failure.file
     found = git_blob_id(failure.source)
     applied = _has_result(failure)
-    if failure.reason == "missing":
+    if failure.reason == "applied":
+        what, step = "the file already is what the patch would make of it", ""
+    elif failure.reason == "missing":
         what = f"there is no {file.old} in the base"
         step = "look where this release has that code; it may have moved, or be gone, and the patch with it"
     elif failure.reason == "exists":
@@ -144,8 +147,7 @@ def _look_at_hunk(failure: Failure, hunk: Hunk, number: int, earlier: tuple[str,
     lines = split_lines(source)
     found = find_places(source, hunk.before, PLACES_TOLD)
     places = tuple(Place(line=place + 1, offset=place - stated) for place in found)
-    whole = _has_result(failure)
-    applied = whole or (not places and _looks_applied(lines, source, hunk))
+    applied = not places and _looks_applied(lines, source, hunk)
     near = None if found else _nearest(lines, hunk)
     index = near.line - 1 if near else stated
     rows = compare(hunk.before, stated, lines[index : index + len(hunk.before)], index)
@@ -153,7 +155,7 @@ def _look_at_hunk(failure: Failure, hunk: Hunk, number: int, earlier: tuple[str,
     return Finding(
         file=failure.file.path,
         reason=failure.reason,
-        what=_what_of_hunk(failure, places, whole=whole, applied=applied),
+        what=_what_of_hunk(failure, places, near, applied=applied),
         hunk=number,
         hunks=len(failure.file.hunks),
         line=hunk.old_start,
@@ -164,7 +166,7 @@ def _look_at_hunk(failure: Failure, hunk: Hunk, number: int, earlier: tuple[str,
         near=near,
         already_applied=applied,
         earlier=earlier,
-        next_step=_next_step_of_hunk(failure, places, whole=whole, applied=applied),
+        next_step=_next_step_of_hunk(failure, places, applied=applied),
     )
 
 
@@ -187,11 +189,11 @@ def _looks_applied(lines: Sequence[bytes], source: bytes, hunk: Hunk) -> bool:
     return bool(after) and any(matches(lines, at, after, ()) for at in (hunk.old_index, hunk.new_index))
 
 
-def _what_of_hunk(failure: Failure, places: Sequence[Place], *, whole: bool, applied: bool) -> str:
-    if whole:
-        return "the file already is what the patch would make of it"
+def _what_of_hunk(failure: Failure, places: Sequence[Place], near: Near | None, *, applied: bool) -> str:
     if applied:
         return "the file already has what this hunk would make of it"
+    if near and near.similarity == 1:
+        return "its lines are there, but with other white space"
     if not places:
         return "its lines stand nowhere in the file"
     if len(places) > 1:
@@ -201,15 +203,13 @@ def _what_of_hunk(failure: Failure, places: Sequence[Place], *, whole: bool, app
     return "its lines stand above those of the hunk before it, or the file goes on where the patch ends it"
 
 
-def _next_step_of_hunk(failure: Failure, places: Sequence[Place], *, whole: bool, applied: bool) -> str:
-    if whole:
-        return "drop the patch: the file already has its outcome"
+def _next_step_of_hunk(failure: Failure, places: Sequence[Place], *, applied: bool) -> str:
     if applied:
         return "see whether this release has the change; if so, drop this hunk or the patch"
     if len(places) == 1 and abs(places[0].offset) > failure.allowed:
         return (
-            f"look at line {places[0].line}, then make the patch again on this base, or allow it in "
-            f"series.toml with allow-offset = {abs(places[0].offset)}"
+            f"look at line {places[0].line}, then make the patch again on this base, or set "
+            f"allow-offset = {abs(places[0].offset)} in series.toml"
         )
     return "make the patch again on this base, after a look at what has changed there"
 

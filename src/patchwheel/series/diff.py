@@ -245,9 +245,7 @@ class _FileReader:
                 f"{'with' if self.hunk_spans else 'without'} hunks"
             )
         elif value not in (None, expected, expected + b"\t"):  # git ends a path that has blanks with a tab
-            self.complain(
-                f"the {_text(key)} line names {_text(value or b'')!a}, expected {_text(expected)!a}"
-            )
+            self.complain(f"the {_text(key)} line names {_text(value or b'')!a}, expected {_text(expected)!a}")
 
     def _read_ids(self, fields: Mapping[bytes, bytes], kind: Kind) -> tuple[str, str]:
         index = _INDEX.fullmatch(fields.get(b"index", b""))
@@ -269,7 +267,7 @@ class _FileReader:
         for start, end in self.hunk_spans:
             try:
                 hunks.append(read_hunk(self.lines, start, end))
-            except Refusal as refusal:  # noqa: PERF203  (each broken hunk is told, not only the first)
+            except Refusal as refusal:
                 self.problems.add_line(refusal.line, refusal.text)
         return tuple(hunks)
 

@@ -140,9 +140,7 @@ def _spans(repository: Repository, source: GitSeries) -> list[tuple[str, str]]:
     return [(parent, commit) for commit, parent in rows]
 
 
-def _make_patch(
-    repository: Repository, source: GitSeries, span: tuple[str, str], reporter: Reporter
-) -> Patch | None:
+def _make_patch(repository: Repository, source: GitSeries, span: tuple[str, str], reporter: Reporter) -> Patch | None:
     """The patch for one span; None for a commit that changes nothing."""
     commit = span[1]
     listed = repository.read("diff-tree", "-r", "-z", "--no-commit-id", "--name-only", "--no-renames", *span)
@@ -184,9 +182,7 @@ def _header(repository: Repository, source: GitSeries, commit: str) -> tuple[byt
     fields = [
         f"Description: {first}",
         *(f" {line or '.'}" for line in rest),
-        f"Origin: other, {source.url}@{commit}"
-        if is_remote(source.url)
-        else f"Origin: other, commit {commit}",
+        f"Origin: other, {source.url}@{commit}" if is_remote(source.url) else f"Origin: other, commit {commit}",
         "Forwarded: no",
         f"Last-Update: {day.isoformat()}",
         "---",

@@ -42,9 +42,6 @@ class DropWhen:
     def __str__(self) -> str:
         return f"{self.specifier or 'never'}; {self.reason}"
 
-    def __str__(self) -> str:
-        return f"{self.specifier or 'never'}; {self.reason}"
-
     def matches(self, version: str) -> bool:
         """Whether a release, or pre-release, no longer needs the patch."""
         return self.specifier is not None and SpecifierSet(self.specifier).contains(version, prereleases=True)
@@ -89,20 +86,14 @@ def read_header(preamble: bytes, problems: Problems, *, drop_when: bool = True) 
         problems.add("header", "not UTF-8")
         return None
     fields = _read_fields(text, problems)
-    description = fields.pop("description", "") or re.sub(
-        r"^\[PATCH[^]]*\]\s*", "", fields.pop("subject", "")
-    )
+    description = fields.pop("description", "") or re.sub(r"^\[PATCH[^]]*\]\s*", "", fields.pop("subject", ""))
     origin, forwarded = fields.pop("origin", ""), fields.pop("forwarded", "")
     if not description:
         problems.add("field Description", "missing; say what the patch does and why")
     if not origin:
-        problems.add(
-            "field Origin", "missing; say where the patch comes from: an address, a commit, or vendor"
-        )
+        problems.add("field Origin", "missing; say where the patch comes from: an address, a commit, or vendor")
     if not _FORWARDED.fullmatch(forwarded):
-        problems.add(
-            "field Forwarded", f"{_found(forwarded)}; expected no, not-needed, yes or an https address"
-        )
+        problems.add("field Forwarded", f"{_found(forwarded)}; expected no, not-needed, yes or an https address")
     last_update = _read_date(fields.pop("last-update", ""), problems)
     drop = _read_drop_when(fields.pop("x-drop-when", ""), problems, required=drop_when)
     if len(problems.found) > known or last_update is None:

@@ -107,9 +107,7 @@ def keep_files(
             if path not in outside:
                 problems.add(path, "renamed between files that wheels carry and files that they don't")
             elif not path.startswith(prefix) and not shapes_the_wheel(path):
-                problems.add(
-                    path, f"outside of {prefix}; a file that wheels don't carry is left out by 'dropped'"
-                )
+                problems.add(path, f"outside of {prefix}; a file that wheels don't carry is left out by 'dropped'")
     return tuple(kept), tuple(left_out)
 
 

@@ -50,35 +50,25 @@ class PatchEntry(_Table, frozen=True):
 class BasePatches(_Table, frozen=True):
     """The patches of a series for one base version."""
 
-    patches: Annotated[
-        tuple[PatchEntry, ...], Meta(min_length=1, description="in the order of their numbers")
-    ]
+    patches: Annotated[tuple[PatchEntry, ...], Meta(min_length=1, description="in the order of their numbers")]
     dropped: Annotated[
         tuple[str, ...],
-        Meta(
-            description="globs of files that wheels don't carry, such as tests/**; their changes are left out"
-        ),
+        Meta(description="globs of files that wheels don't carry, such as tests/**; their changes are left out"),
     ] = ()
 
 
 class SeriesFile(_Table, frozen=True):
     """A series. The schema of ``patches/<series>/series.toml``."""
 
-    name: Annotated[
-        str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="the series' name, as its folder's")
-    ]
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="the series' name, as its folder's")]
     purpose: Annotated[str, Meta(description="one sentence: what the series is for")]
     base: Annotated[
         dict[str, BasePatches],
-        Meta(
-            min_length=1, description="the patches by base version; there is a folder of that name for each"
-        ),
+        Meta(min_length=1, description="the patches by base version; there is a folder of that name for each"),
     ]
     package: Annotated[
         str,
-        Meta(
-            pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$", description="import package that the series may touch"
-        ),
+        Meta(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$", description="import package that the series may touch"),
     ] = "vllm"
 
     def __post_init__(self) -> None:

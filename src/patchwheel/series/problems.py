@@ -54,9 +54,7 @@ class Problems:
         """Note a problem of a line, counted from 0."""
         self.add(f"line {number + 1}", text)
 
-    def raise_any(
-        self, next_step: str = "mend the patch, or make it again with git diff --full-index"
-    ) -> None:
+    def raise_any(self, next_step: str = "mend the patch, or make it again with git diff --full-index") -> None:
         """End here if anything was found.
 
         Raises:

@@ -93,9 +93,7 @@ class Finding:
     earlier: tuple[str, ...] = ()
 
 
-def compare(
-    expected: Sequence[bytes], expected_at: int, found: Sequence[bytes], found_at: int
-) -> tuple[Row, ...]:
+def compare(expected: Sequence[bytes], expected_at: int, found: Sequence[bytes], found_at: int) -> tuple[Row, ...]:
     """Expected and found lines, aligned, from a little above the first difference on.
 
     Args:
@@ -138,7 +136,7 @@ def describe(finding: Finding, *, alone: bool) -> Iterator[str]:
     yield f"{where(finding)}: {finding.what}"
     if finding.earlier:
         yield f"  changed before by {', '.join(finding.earlier)}"
-    if any(row.mark != " " for row in finding.rows):
+    if not finding.places and any(row.mark != " " for row in finding.rows):
         yield "  expected (-) and found (+):"
         marked = False
         for row in finding.rows:
@@ -149,7 +147,8 @@ def describe(finding: Finding, *, alone: bool) -> Iterator[str]:
         yield f"  its lines stand at line {place.line} ({signed(place.offset)})"
     if finding.near:
         near = finding.near
-        yield f"  most alike: line {near.line} ({signed(near.offset)}), {near.similarity:.0%}"
+        share = f"{near.similarity:.0%} the same, white space aside"
+        yield f"  most alike: line {near.line} ({signed(near.offset)}), {share}"
     if not alone:
         yield f"  next: {finding.next_step}"
 

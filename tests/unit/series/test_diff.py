@@ -204,11 +204,7 @@ def test_the_patches_that_the_refused_ones_were_made_of_are_fine(data: bytes) ->
 
 
 def test_collects_all_problems_of_all_files() -> None:
-    bad = (
-        renamed(b"/abs")
-        + ADD.replace(b"100644", b"120000")
-        + hunks(b"@@ x\n@@ y\n").replace(b"/a.py", b"/c.py")
-    )
+    bad = renamed(b"/abs") + ADD.replace(b"100644", b"120000") + hunks(b"@@ x\n@@ y\n").replace(b"/a.py", b"/c.py")
     with pytest.raises(PatchError) as caught:
         parse_patch(bad, "p")
     assert caught.value.data is not None

@@ -38,9 +38,7 @@ def test_reads_all_fields() -> None:
 
 def test_reads_a_mail_with_the_fields_in_its_body() -> None:
     body = HEADER.replace("Description: one line\n and more\n .\n a second paragraph\n", "")
-    mail = (
-        f"From 1234 Mon Sep 17 00:00:00 2001\nFrom: a\nSubject: [PATCH 1/2] one line\n\nFree text.\n\n{body}"
-    )
+    mail = f"From 1234 Mon Sep 17 00:00:00 2001\nFrom: a\nSubject: [PATCH 1/2] one line\n\nFree text.\n\n{body}"
     header = read_header(mail.encode(), Problems("p"))
     assert header is not None
     assert header.description == "one line"

@@ -96,9 +96,7 @@ def no_version(folder: SeriesFolder) -> None:
 
 def not_needed(folder: SeriesFolder) -> None:
     drop = b"X-Drop-When: >=0.9; they have it"
-    (folder.folder / "0001-a.patch").write_bytes(
-        PATCH.replace(b"X-Drop-When: never; it is for the tests", drop)
-    )
+    (folder.folder / "0001-a.patch").write_bytes(PATCH.replace(b"X-Drop-When: never; it is for the tests", drop))
 
 
 @pytest.mark.parametrize(
@@ -142,9 +140,7 @@ def test_unknown_series_lists_the_known(folder: SeriesFolder, name: str) -> None
     assert caught.value.expected == "one of s"
 
 
-RENAME = PATCH.replace(b"--- a", b"rename from vllm/a.py\nrename to tests/a.py\n--- a").replace(
-    b"b/vllm", b"b/tests"
-)
+RENAME = PATCH.replace(b"--- a", b"rename from vllm/a.py\nrename to tests/a.py\n--- a").replace(b"b/vllm", b"b/tests")
 
 
 @pytest.mark.parametrize(
@@ -158,9 +154,7 @@ RENAME = PATCH.replace(b"--- a", b"rename from vllm/a.py\nrename to tests/a.py\n
         (RENAME, [A, "tests/a.py"], ["tests/**"], "tests/a.py: renamed between files"),
     ],
 )
-def test_refuses_patches(
-    folder: SeriesFolder, data: bytes, changes: list[str], dropped: list[str], text: str
-) -> None:
+def test_refuses_patches(folder: SeriesFolder, data: bytes, changes: list[str], dropped: list[str], text: str) -> None:
     folder.add("0001-a.patch", data, changes)
     folder.dropped = dropped
     with pytest.raises(PatchError) as caught:
