@@ -166,7 +166,7 @@ def _make_patch(repository: Repository, source: GitSeries, span: tuple[str, str]
     read = read_header(header, problems, drop_when=False)
     problems.raise_any("change the branch, or leave out files that wheels don't carry with 'dropped'")
     if read is None:
-        raise AssertionError(name)
+        return None
     return Patch(name=name, sha256=sha256_bytes(data), header=read, files=files, dropped=dropped)
 
 

@@ -98,7 +98,7 @@ def keep_files(
     kept: list[FilePatch] = []
     left_out: list[str] = []
     for file in files:
-        outside = [path for path in file.paths if not any(map_.fullmatch(path) for map_ in patterns)]
+        outside = [path for path in file.paths if not any(pattern.fullmatch(path) for pattern in patterns)]
         if not outside:
             left_out += file.paths
             continue
@@ -168,16 +168,14 @@ def _load_patch(
     known = len(problems.found)
     parsed = read_patch(data, problems)
     header = read_header(parsed.preamble, problems)
-    if len(problems.found) > known:
-        return None  # which files it changes is not known
+    if header is None or len(problems.found) > known:
+        return None  # which files it changes may not be known
     files, left_out = keep_files(parsed.files, dropped, package, problems)
     changed = {path for file in files for path in file.paths}
-    for path_ in sorted(changed - set(entry.changes)):
-        problems.add(path_, "changed by the patch, but not declared under 'changes' in series.toml")
-    for path_ in sorted(set(entry.changes) - changed):
-        problems.add(path_, "declared under 'changes' in series.toml, but not changed by the patch")
-    if header is None:
-        return None
+    for name in sorted(changed - set(entry.changes)):
+        problems.add(name, "changed by the patch, but not declared under 'changes' in series.toml")
+    for name in sorted(set(entry.changes) - changed):
+        problems.add(name, "declared under 'changes' in series.toml, but not changed by the patch")
     return Patch(
         name=entry.file,
         sha256=sha256_bytes(data),

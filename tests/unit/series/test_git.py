@@ -194,6 +194,28 @@ def test_merges_need_squash(origin: Origin, tmp_path: Path) -> None:
     assert patch.paths == ("vllm/a.py", "vllm/b.py", "vllm/new.py", "vllm/side.py")
 
 
+def test_several_merge_bases(origin: Origin, tmp_path: Path) -> None:
+    repo = origin.repo
+    repo.git("checkout", "--quiet", "-b", "left", origin.base)
+    left = repo.commit("Left", {"vllm/left.py": b"left\n"})
+    repo.git("checkout", "--quiet", "-b", "right", origin.base)
+    right = repo.commit("Right", {"vllm/right.py": b"right\n"})
+    repo.git("merge", "--quiet", "--no-edit", left)
+    tip = repo.git("rev-parse", "HEAD")
+    repo.git("checkout", "--quiet", "left")
+    repo.git("merge", "--quiet", "--no-edit", right)
+    base = repo.commit("Further", {"vllm/left.py": b"further\n"})
+    with pytest.raises(ConfigError, match="several merge bases"):
+        derive(origin, tmp_path, commit=tip, base_commit=base)
+
+
+def test_a_dropped_file_with_a_deceiving_name(origin: Origin, tmp_path: Path) -> None:
+    tip = origin.repo.commit("Name", {"tests/a\u202eb": b"x\n"})
+    with pytest.raises(PatchError) as caught:
+        derive(origin, tmp_path, commit=tip)
+    assert "control or invisible characters" in str(caught.value)
+
+
 def test_a_missing_commit_is_a_matter_of_the_pin(made_origin: Origin, tmp_path: Path) -> None:
     with pytest.raises(PinError, match="has no commit 1234") as caught:
         derive(made_origin, tmp_path, commit="1234" * 10)

@@ -201,3 +201,9 @@ def test_globs(glob: str, path: str, *, expected: bool) -> None:
 def test_the_schema_can_be_written() -> None:
     schema = msgspec.json.schema(SeriesFile)
     assert set(schema["$defs"]) == {"SeriesFile", "BasePatches", "PatchEntry"}
+
+
+def test_native_and_build_files_are_left_for_the_plan_to_judge(folder: SeriesFolder) -> None:
+    paths = ["csrc/x.cu", "setup.py"]
+    folder.add("0001-a.patch", make_patch(dict.fromkeys(paths, PAIR)), paths)
+    assert load_series("s", "1.0", folder.write()).patches[0].paths == tuple(paths)
