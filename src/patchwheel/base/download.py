@@ -198,9 +198,7 @@ class _Gathering:
 
     def _check_part(self, response: requests.Response) -> None:
         """A part must continue what is there, and come from the same file."""
-        start, total = content_range(response)
-        if total is not None:
-            self._refuse_excess(total)
+        start, _ = content_range(response)
         tag = _strong_tag(response)
         if start != self.have or (self._tag and tag and tag != self._tag):
             self._start_over()

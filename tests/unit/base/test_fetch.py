@@ -111,6 +111,16 @@ def test_a_damaged_cached_file_is_told_and_fetched_anew(
     assert cached.read_bytes() == DATA
 
 
+def test_a_damaged_cached_file_is_gone_even_if_it_cannot_be_had_anew(
+    fetcher: Fetcher, server: FileServer, cached: Path
+) -> None:
+    cached.write_bytes(b"damaged")
+    server.files.clear()
+    with pytest.raises(NetworkError):
+        fetcher.read()
+    assert not cached.exists()
+
+
 def test_what_was_hashed_is_what_is_read(fetcher: Fetcher, cached: Path) -> None:
     with open_base(PIN, **fetcher.options) as file:
         cached.unlink()
