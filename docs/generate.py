@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from patchwheel.recipe import Recipe
 from patchwheel.series import SeriesFile
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -56,12 +55,25 @@ def errors_page() -> str:
 
 
 def command_line_page() -> str:
-    """The help of every command."""
-    os.environ["COLUMNS"] = "100"
+    """A table of arguments for every command; not argparse's own layout, which differs between Pythons."""
     parts = [NOTE, "# Command line\n"]
     for name, parser in commands(make_parser()):
-        parts.append(f"\n## {name}\n\n```\n{parser.format_help().strip()}\n```\n")
+        parts.append(f"\n## {name}\n\n{parser.description}\n\n| argument | what it means |\n|---|---|\n")
+        parts += [row(action, parser.prog) for action in parser._actions if action.dest != "help"]  # noqa: SLF001
     return "".join(parts)
+
+
+def row(action: argparse.Action, prog: str) -> str:
+    """One argument; for a choice of sub-commands, a row for each."""
+    if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  (argparse has no public name for it)
+        helps = {choice.dest: choice.help for choice in action._choices_actions}  # noqa: SLF001
+        return "".join(f"| `{prog} {name}` | {text} |\n" for name, text in helps.items())
+    value = action.metavar or (" or ".join(action.choices) if action.choices else "")
+    many = " …" if action.nargs == "+" else ""
+    optional = not action.option_strings and action.nargs == "?"
+    name = " ".join(filter(None, [", ".join(action.option_strings), str(value)])) + many
+    help_text = (action.help or "").replace("%(default)s", str(action.default)).replace("program's", "the")
+    return f"| `{f'[{name}]' if optional else name}` | {help_text} |\n"
 
 
 def commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

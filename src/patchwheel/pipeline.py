@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -74,7 +75,7 @@ def plan_recipe(
     """
     recipe, path = find_recipe(name, project)
     pin = pin_base(recipe, path, project, recipe.choose_variant(variant))
-    series = _load_all(recipe, project, offline=offline, reporter=reporter)
+    series = _load_all(recipe, path, project, offline=offline, reporter=reporter)
     with peek_base(pin, offline=offline, reporter=reporter) as source:
         return make_plan(recipe, pin, series, Archive(source))
 
@@ -109,7 +110,7 @@ def build_recipe(
     """
     recipe, path = find_recipe(name, project)
     pin = pin_base(recipe, path, project, recipe.choose_variant(variant))
-    series = _load_all(recipe, project, offline=offline, reporter=reporter)
+    series = _load_all(recipe, path, project, offline=offline, reporter=reporter)
     with open_base(pin, offline=offline, reporter=reporter) as file:
         base = Archive(FileSource(file, pin.file))
         base.check_layout()
@@ -120,20 +121,19 @@ def build_recipe(
         with locked(out), drafting(target) as draft:
             with reporter.step("built the wheel"):
                 built = write_overlay(plan, base, draft.file)
-                draft.sync()
-            if read_back:
-                with reporter.step("read it back and checked it"):
-                    sha256 = sha256_file(draft.file)
-                    report = verify_wheel(
-                        draft.file,
-                        target.name,
-                        Base(archive=base, file_name=pin.file, sha256=pin.sha256),
-                        sha256,
-                    )
-                _refuse_unless_sound(report, built.sha256)
-            _tell_replaced(target, built.sha256, reporter)
-            draft.publish()
+                draft.file.flush()
+            with ThreadPoolExecutor(1) as disk:
+                synced = disk.submit(draft.sync)  # the disk works while the cores check
+                if read_back:
+                    with reporter.step("read it back and checked it"):
+                        report = verify_wheel(
+                            draft.file, target.name, Base(archive=base, file_name=pin.file, sha256=pin.sha256)
+                        )
+                    _refuse_unless_sound(report, built.sha256)
+                synced.result()
             record = target.with_name(f"{target.name}.record.json")
+            _tell_replaced(record, built.sha256, reporter)
+            draft.publish()
             write_atomically(record, _record_beside(plan, built.sha256, built.size, report))
     return Product(wheel=target, record=record, plan=plan, sha256=built.sha256, size=built.size, report=report)
 
@@ -168,11 +168,13 @@ def verify_path(path: Path, *, base: Path | None = None) -> Report:
         return verify_wheel(file, path.name, opened)
 
 
-def _load_all(recipe: Recipe, project: Project, *, offline: bool, reporter: Reporter) -> list[Series]:
+def _load_all(
+    recipe: Recipe, recipe_path: Path, project: Project, *, offline: bool, reporter: Reporter
+) -> list[Series]:
     return [
         load_series(one, recipe.base.version, project)
         if isinstance(one, str)
-        else derive_series(one, offline=offline, reporter=reporter)
+        else derive_series(one, folder=recipe_path.parent, offline=offline, reporter=reporter)
         for one in recipe.series
     ]
 
@@ -198,12 +200,10 @@ def _refuse_unless_sound(report: Report, written: str) -> None:
     )
 
 
-def _tell_replaced(target: Path, sha256: str, reporter: Reporter) -> None:
-    if not target.exists():
-        return
-    with target.open("rb") as file:
-        if sha256_file(file) != sha256:
-            reporter.say(f"replacing {target.name}, which has other bytes: another patchwheel built it")
+def _tell_replaced(record: Path, sha256: str, reporter: Reporter) -> None:
+    with suppress(OSError):  # there is no earlier build
+        if sha256.encode() not in record.read_bytes():
+            reporter.say("replacing an earlier build of this version that has other bytes")
 
 
 def _record_beside(plan: Plan, sha256: str, size: int, report: Report | None) -> bytes:

@@ -87,6 +87,7 @@ class Plan:
                 {"path": change.path, "kind": change.kind, "patches": list(change.patches)}
                 for change in self.applied.changes
             ],
+            "offsets": [vars(offset) for offset in self.applied.offsets],
             "dropped": list(self.applied.dropped),
             "wheel": self.name.file_name,
             "version": self.name.version,
@@ -104,6 +105,7 @@ class Plan:
             lines.append(f"series    {series.name}: {series.purpose}")
             lines += [f"          {patch.name}  sha256 {patch.sha256[:12]}…" for patch in series.patches]
         lines += [f"change    {change.kind:<7}{change.path}" for change in self.applied.changes]
+        lines += [f"moved     {offset.path}: hunks by {offset.lines} lines" for offset in self.applied.offsets]
         lines += [f"dropped   {path} (wheels don't carry it)" for path in self.applied.dropped]
         lines.append(f"strategy  {self.strategy}")
         lines += [f"          because {reason}" for reason in self.reasons]

@@ -118,7 +118,7 @@ def test_a_full_or_read_only_folder(tmp_path: Path, product: Product, options: s
 def test_no_network_and_no_cache(tmp_path: Path) -> None:
     environment = {"PATCHWHEEL_CACHE_DIR": str(tmp_path / "cache")}
     for command in ("build", "plan"):
-        ran = patchwheel(command, "--offline", env=environment, cwd=tmp_path)
+        ran = patchwheel(command, "--offline", "--project", ROOT, env=environment, cwd=tmp_path)
         assert ran.code == 5
         assert "not in the cache" in ran.stderr
     assert visible(tmp_path / "wheels") == set()

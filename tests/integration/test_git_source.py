@@ -50,7 +50,7 @@ def test_a_branch_on_the_source_release(
     git(repository, "checkout", "-q", "-b", "dflash-swa-support")
     with zipfile.ZipFile(product.wheel) as wheel:
         (repository / RUNNER).write_bytes(wheel.read(RUNNER))
-    (repository / "tests").mkdir()
+    (repository / "tests").mkdir(exist_ok=True)
     (repository / "tests" / "test_ids.py").write_text("def test_ids(): ...\n")
     git(repository, "add", ".")
     git(repository, "commit", "-q", "-m", "Count DFlash's layers as the runner does\n\nA reason.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "main", "make_parser"]
 
 COMMANDS = {
-    "plan": "say what a build would do and why; touches nothing",
+    "plan": "say what a build would do and why; builds nothing",
     "build": "fetch, apply, build, verify and publish a patched wheel",
     "verify": "check a wheel: is it whole, and is it what it says",
     "base": "pin base wheels in the lock, or fetch them ahead of time",

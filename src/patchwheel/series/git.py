@@ -49,7 +49,12 @@ _DIFF = (
 
 
 def derive_series(
-    source: GitSeries, *, cache: Path | None = None, offline: bool = False, reporter: Reporter = SILENT
+    source: GitSeries,
+    *,
+    folder: Path | None = None,
+    cache: Path | None = None,
+    offline: bool = False,
+    reporter: Reporter = SILENT,
 ) -> Series:
     """Make a series from the commits between the merge base with the base release and the pinned commit.
 
@@ -57,7 +62,8 @@ def derive_series(
     ids count: where a branch stands today makes no difference.
 
     Args:
-        source: Which commits. A relative path in ``url`` is taken from the working folder.
+        source: Which commits.
+        folder: From where a relative path in ``url`` counts, by default the working folder.
         cache: The cache, by default the user's; repositories lie below ``git``, one for each address.
         offline: Use only what is in the cache; ``PATCHWHEEL_OFFLINE`` says so too.
         reporter: Gets told of the fetch and of commits that are left out.
@@ -71,11 +77,11 @@ def derive_series(
         ToolError: git is missing or fails.
         OutputError: The cache can't be written.
     """
-    address = check_address(source.url)
+    address = check_address(source.url, folder)
     cache = default_store().root if cache is None else cache
-    folder = cache / "git" / hashlib.sha256(address.encode()).hexdigest()[:32]
-    repository = Repository(folder / "repository.git")
-    with locked(folder):
+    place = cache / "git" / hashlib.sha256(address.encode()).hexdigest()[:32]
+    repository = Repository(place / "repository.git")
+    with locked(place):
         repository.create()
         fetch_missing(repository, source, address, offline=offline or forbids_network(), reporter=reporter)
         spans = _spans(repository, source)

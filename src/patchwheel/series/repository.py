@@ -35,18 +35,19 @@ _QUIET_FETCH = (
 _LOCATION_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 
 
-def check_address(url: str) -> str:
-    """The address as git gets it.
+def check_address(url: str, folder: Path | None = None) -> str:
+    """The address as git gets it; a relative path counts from ``folder``.
 
     Raises:
         ConfigError: It is none of those allowed. ``ext::`` runs programs, a leading dash is an option, and a
             password in an address would end up in the record of the wheel.
     """
-    plain = url.isprintable() and "::" not in url and not url.startswith("-")
+    plain = url and url.isprintable() and "::" not in url and not url.startswith("-")
     if plain and _REMOTE.fullmatch(url):
         return url
-    if plain and os.path.isdir(url):  # noqa: PTH112  (no Path at run time for one call)
-        return os.path.abspath(url)  # noqa: PTH100
+    path = os.path.abspath(os.path.join(folder or "", url))  # noqa: PTH100, PTH118  (no Path at run time for one call)
+    if plain and os.path.isdir(path):  # noqa: PTH112
+        return path
     raise ConfigError(
         "not an address that a git series may have",
         where="series: url",

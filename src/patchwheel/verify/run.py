@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
@@ -29,28 +30,30 @@ _CHECKS: dict[str, Callable[[Subject], Result]] = {
 }
 
 
-def verify_wheel(file: IO[bytes], file_name: str, base: Base | None = None, sha256: str | None = None) -> Report:
+def verify_wheel(file: IO[bytes], file_name: str, base: Base | None = None) -> Report:
     """Run every check on a wheel.
 
     Args:
         file: The wheel, open for reading.
         file_name: The name it has or is about to get.
         base: The base wheel to compare with, if at hand.
-        sha256: The file's digest, if it was just taken from this very file; it is read for it otherwise.
 
     Returns:
         A report; damage to the wheel is a failed check in it, not an exception.
     """
-    sha256 = sha256 or sha256_file(file)
     source = FileSource(file, file_name)
-    try:
-        subject = Subject(Archive(source), file_name, base)
-    except ArchiveError as error:
-        results = [_failed("archive", error)]
-        results += [skipped(name, "the archive can't be read") for name in _CHECKS if name != "archive"]
-    else:
-        results = [_run(name, check, subject) for name, check in _CHECKS.items()]
-    return Report(wheel=file_name, sha256=sha256, size=source.size, results=tuple(results))
+    with ThreadPoolExecutor() as pool:  # reading, hashing and comparing all let go of Python's global lock
+        sha256 = pool.submit(sha256_file, file)
+        try:
+            subject = Subject(Archive(source), file_name, base)
+        except ArchiveError as error:
+            results = [_failed("archive", error)]
+            results += [skipped(name, "the archive can't be read") for name in _CHECKS if name != "archive"]
+        else:
+            changes = pool.submit(_run, "changes", subject)
+            results = [_run(name, subject) for name in _CHECKS if name != "changes"]
+            results.append(changes.result())
+        return Report(wheel=file_name, sha256=sha256.result(), size=source.size, results=tuple(results))
 
 
 def peek_record(file: IO[bytes], file_name: str) -> BuildRecord | None:
@@ -60,9 +63,9 @@ def peek_record(file: IO[bytes], file_name: str) -> BuildRecord | None:
     return None
 
 
-def _run(name: str, check: Callable[[Subject], Result], subject: Subject) -> Result:
+def _run(name: str, subject: Subject) -> Result:
     try:
-        return check(subject)
+        return _CHECKS[name](subject)
     except ArchiveError as error:
         return _failed(name, error)
 

@@ -51,5 +51,5 @@ def digest_members(
         return Content(digest=state.hexdigest())
 
     ordered = sorted(members, key=lambda member: -member.size)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:  # one waits for bytes now and then
         return dict(zip((member.name for member in ordered), pool.map(digest, ordered), strict=True))
