@@ -76,8 +76,8 @@ def coverage(session: nox.Session) -> None:
 @nox.session(default=False)
 def lowest(session: nox.Session) -> None:
     """Unit tests with the oldest dependencies that pyproject.toml allows (needs the uv backend)."""
-    install(session, "test", editable=True)
-    session.install("--resolution=lowest-direct", "-e", ".")
+    groups = nox.project.dependency_groups(PROJECT, "test")
+    session.install("--resolution=lowest-direct", "-e", ".", *groups)
     session.run("pytest", "-n", "auto", "tests/unit", *session.posargs)
 
 
