@@ -50,7 +50,8 @@ def errors_page() -> str:
         + "| code | kind | what it means |\n|---|---|---|\n| 0 | | it holds |\n"
         + "\n".join(rows)
         + "\n| 70 | | a bug in patchwheel: please report it |\n"
-        + "| 130, 143 | | interrupted; nothing half-done is left |\n"
+        + "| 130, 143 | `stopped` | interrupted or terminated; nothing half-done is left |\n"
+        + "| 141 | | whoever read standard output has left |\n"
     )
 
 

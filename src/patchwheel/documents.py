@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, TypeVar
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -24,6 +25,8 @@ __all__ = ["canonical_json", "load_toml", "parse_toml"]
 Model = TypeVar("Model", bound=msgspec.Struct)
 
 _AT = re.compile(r"^(?P<what>.*?) - at `\$?\.?(?P<key>.*)`$", re.DOTALL)
+_STEP = re.compile(r"\[[^]]*\]|[^.\[]+")
+_MISSING = re.compile(r"^Object missing required field `(?P<field>.*)`$")
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<field>.*)`$")
 
 
@@ -54,7 +57,7 @@ def parse_toml(data: bytes, model: type[Model], name: str) -> Model:
     try:
         return msgspec.convert(values, model)
     except msgspec.ValidationError as error:
-        raise _config_error(str(error), model, name) from error
+        raise _config_error(str(error), model, values, name) from error
 
 
 def canonical_json(value: object) -> bytes:
@@ -63,16 +66,55 @@ def canonical_json(value: object) -> bytes:
     return (json.dumps(plain, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
-def _config_error(message: str, model: type[msgspec.Struct], name: str) -> ConfigError:
+def _config_error(message: str, model: type[msgspec.Struct], values: object, name: str) -> ConfigError:
+    """Msgspec's message, told by the key: what may stand there, what was found, and what was perhaps meant."""
     key = ""
     if found := _AT.match(message):
         message, key = found["what"], found["key"]
+    steps = [step.strip("'[]") for step in _STEP.findall(key)]
+    node = _schema_of(model, steps)
+    next_step = None
+    expected, actual = node.get("description"), None
     if unknown := _UNKNOWN.match(message):
+        keys = sorted(node.get("properties", {}))
+        close = get_close_matches(unknown["field"], keys, 1)
         key = f"{key}.{unknown['field']}" if key else unknown["field"]
-        message = f"unknown key {key!r}"
-    schema = getattr(model, "SCHEMA_PAGE", None)
+        message, expected = f"unknown key {key!r}", "one of " + ", ".join(keys)
+        next_step = f"did you mean {close[0]}?" if close else None
+    elif missing := _MISSING.match(message):
+        message = f"the key {missing['field']} is missing"
+        expected = node.get("properties", {}).get(missing["field"], {}).get("description")
+    elif steps and "..." not in steps:  # msgspec does not tell which key of a free table it was
+        actual = repr(_value_at(values, steps))
     return ConfigError(
-        message,
+        message.replace("`", ""),
         where=f"{name}: {key}" if key else name,
-        next_step=f"the keys are listed in {schema}" if schema else None,
+        expected=expected,
+        found=actual,
+        next_step=next_step,
     )
+
+
+def _value_at(values: Any, steps: list[str]) -> object:
+    for step in steps:
+        values = values[int(step) if isinstance(values, list) else step]
+    return values
+
+
+def _schema_of(model: type[msgspec.Struct], steps: list[str]) -> dict[str, Any]:
+    """The part of the model's JSON schema that a key leads to; empty where the way is not plain."""
+    schema = msgspec.json.schema(model)
+    definitions = schema["$defs"]
+
+    def resolved(node: dict[str, Any]) -> dict[str, Any]:
+        choices = [choice for choice in node.get("anyOf", ()) if "$ref" in choice]
+        reference = (choices[0] if choices else node).get("$ref")
+        return definitions[reference.rpartition("/")[2]] if reference else node
+
+    node = resolved(schema)
+    for step in steps:
+        inside = node.get("properties", {}).get(step) or node.get("items") or node.get("additionalProperties")
+        if not isinstance(inside, dict):
+            return {}
+        node = resolved(inside)
+    return dict(node)

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import os
 import secrets
+import shutil
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
@@ -127,6 +128,23 @@ def locked(folder: Path) -> Iterator[None]:
             yield
 
 
+def check_space(folder: Path, size: int) -> None:
+    """Refuse to begin what will not fit, rather than to fail in the middle. ``size`` is in bytes.
+
+    Raises:
+        OutputError: The file system of ``folder`` has less room.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise OutputError(
+            "there is no room for the result",
+            where=str(folder),
+            expected=f"{size / 1e6:.0f} MB free",
+            found=f"{free / 1e6:.0f} MB",
+            next_step="free some space there, or write elsewhere with --out",
+        )
+
+
 def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -139,6 +157,8 @@ def _output_error(target: Path, error: OSError, elsewhere: str) -> OutputError:
     remedies = {
         errno.ENOSPC: f"free some space there, or write {elsewhere}",
         errno.EDQUOT: f"your quota there is used up: free some space, or write {elsewhere}",
+        errno.EEXIST: "a file stands where a folder is needed: remove it, or write elsewhere",
+        errno.ENOTDIR: "a file stands where a folder is needed: remove it, or write elsewhere",
         errno.EROFS: f"that file system is read-only: write {elsewhere}",
         errno.EACCES: f"you may not write there: change its permissions, or write {elsewhere}",
         errno.EPERM: f"you may not write there: change its permissions, or write {elsewhere}",

@@ -12,7 +12,7 @@ from patchwheel.base import find_cached_base, open_base, peek_base, pin_base
 from patchwheel.build import make_record, write_overlay
 from patchwheel.documents import canonical_json
 from patchwheel.errors import CheckFailedError, UsageError
-from patchwheel.files import drafting, locked, sha256_file, write_atomically
+from patchwheel.files import check_space, drafting, locked, sha256_file, write_atomically
 from patchwheel.plan import Plan, make_plan
 from patchwheel.progress import SILENT, Reporter
 from patchwheel.recipe import DEFAULT_RECIPE, Recipe, find_recipe
@@ -22,9 +22,11 @@ from patchwheel.wheel.archive import Archive
 from patchwheel.wheel.source import FileSource
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from patchwheel.project import Project
 
-__all__ = ["Product", "build_recipe", "plan_recipe", "verify_path"]
+__all__ = ["Product", "build_recipe", "plan_recipe", "verify_path", "verify_paths"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +121,7 @@ def build_recipe(
         target = out / plan.name.file_name
         report = None
         with locked(out), drafting(target) as draft:
+            check_space(out, plan.size)
             with reporter.step("built the wheel"):
                 built = write_overlay(plan, base, draft.file)
                 draft.file.flush()
@@ -149,23 +152,31 @@ def verify_path(path: Path, *, base: Path | None = None) -> Report:
         UsageError: A file can't be opened.
         ArchiveError: The base wheel is malformed.
     """
+    return verify_paths([path], base=base)[0]
+
+
+def verify_paths(paths: Sequence[Path], *, base: Path | None = None) -> list[Report]:
+    """`verify_path` for several wheels; all are opened before the first is checked."""
     with ExitStack() as stack:
-        file = stack.enter_context(_opened(path))
-        base_file = None
-        if base is not None:
-            base_file = stack.enter_context(_opened(base))
-        elif record := peek_record(file, path.name):
-            cached = find_cached_base(record.base.sha256)
-            base_file = stack.enter_context(cached.open("rb")) if cached else None
-        if base_file is None:
-            return verify_wheel(file, path.name)
-        base_name = Path(base_file.name).name
-        opened = Base(
-            archive=Archive(FileSource(base_file, base_name)),
-            file_name=base_name,
-            sha256=sha256_file(base_file),
-        )
-        return verify_wheel(file, path.name, opened)
+        files = [(stack.enter_context(_opened(path)), path.name) for path in paths]
+        given = _read_base(stack.enter_context(_opened(base))) if base else None
+        return [_verify(file, name, given) for file, name in files]
+
+
+def _verify(file: IO[bytes], name: str, given: Base | None) -> Report:
+    record = peek_record(file, name)
+    cached = find_cached_base(record.base.sha256) if record and not given else None
+    if record is None or cached is None:
+        return verify_wheel(file, name, given, no_base="name it with --base, or run patchwheel base fetch")
+    with cached.open("rb") as base_file:
+        if sha256_file(base_file) != record.base.sha256:
+            return verify_wheel(file, name, no_base="the cached one is damaged; patchwheel base fetch gets it again")
+        return verify_wheel(file, name, _read_base(base_file))
+
+
+def _read_base(file: IO[bytes]) -> Base:
+    name = Path(file.name).name
+    return Base(archive=Archive(FileSource(file, name)), file_name=name, sha256=sha256_file(file))
 
 
 def _load_all(
@@ -183,7 +194,9 @@ def _opened(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
-        raise UsageError(f"can't open {path.name}: {error.strerror}", where=str(path)) from error
+        raise UsageError(
+            f"can't open {path.name}: {error.strerror}", where=str(path), next_step="name the file of a wheel"
+        ) from error
 
 
 def _refuse_unless_sound(report: Report, written: str) -> None:

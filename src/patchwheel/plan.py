@@ -91,7 +91,7 @@ class Plan:
             "dropped": list(self.applied.dropped),
             "wheel": self.name.file_name,
             "version": self.name.version,
-            "estimate": {"seconds": self.seconds, "bytes": self.size},
+            "estimate": {"seconds": round(self.seconds, 1), "bytes": self.size},
         }
 
     def as_text(self) -> str:
@@ -105,12 +105,17 @@ class Plan:
             lines.append(f"series    {series.name}: {series.purpose}")
             lines += [f"          {patch.name}  sha256 {patch.sha256[:12]}…" for patch in series.patches]
         lines += [f"change    {change.kind:<7}{change.path}" for change in self.applied.changes]
-        lines += [f"moved     {offset.path}: hunks by {offset.lines} lines" for offset in self.applied.offsets]
+        lines += [
+            f"moved     {offset.path}: hunks by {', '.join(map(str, offset.lines))} lines"
+            for offset in self.applied.offsets
+        ]
         lines += [f"dropped   {path} (wheels don't carry it)" for path in self.applied.dropped]
         lines.append(f"strategy  {self.strategy}")
         lines += [f"          because {reason}" for reason in self.reasons]
         lines.append(f"wheel     {self.name.file_name}")
-        lines.append(f"estimate  about {self.seconds:.0f} s once the base is here, {format_size(self.size)}")
+        lines.append(
+            f"estimate  about {self.seconds:.0f} s, and the download of the base if it is not cached, {format_size(self.size)}"
+        )
         return "\n".join(lines)
 
 

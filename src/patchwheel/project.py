@@ -13,12 +13,19 @@ from patchwheel.errors import UsageError
 
 __all__ = ["Project", "find_project"]
 
+_PACKAGED = Path(__file__).parent / "data"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
     """The folders that hold what people review."""
 
     root: Path
+
+    @property
+    def is_packaged(self) -> bool:
+        """Whether this is the data of the installed package, which is not the user's to change."""
+        return self.root == _PACKAGED
 
     @property
     def recipes(self) -> Path:
@@ -46,7 +53,7 @@ def find_project(root: Path | None = None) -> Project:
         candidates = [root.resolve()]
     else:
         here = Path.cwd()
-        candidates = [here, *here.parents, Path(__file__).parent / "data"]
+        candidates = [here, *here.parents, _PACKAGED]
     for candidate in candidates:
         project = Project(root=candidate)
         if project.recipes.is_dir():

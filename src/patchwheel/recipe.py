@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 import re
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
@@ -36,8 +37,6 @@ Variant = Annotated[
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """A table of a recipe: unknown keys are refused, names are written with dashes."""
-
-    SCHEMA_PAGE: ClassVar[str] = "docs/reference/recipe.schema.json"
 
 
 class PinnedWheel(_Table, frozen=True, kw_only=True):
@@ -72,9 +71,11 @@ class BaseChoice(_Table, frozen=True, kw_only=True):
         if canonicalize_name(self.project) != self.project:
             raise ValueError(f"write project as the index does: {canonicalize_name(self.project)!r}")
         try:
-            Version(self.version)
+            version = Version(self.version)
         except InvalidVersion as error:
             raise ValueError(f"{self.version!r} is no version") from error
+        if str(version) != self.version:
+            raise ValueError(f"write version {self.version!r} as {str(version)!r}")
 
     @property
     def variant_names(self) -> tuple[str, ...]:
@@ -110,7 +111,8 @@ class Recipe(_Table, frozen=True, kw_only=True):
         str,
         Meta(
             pattern=r"^[a-z0-9]+(\.[a-z0-9]+)*$",
-            description="local version label (PEP 440); a digest of base and patches is appended",
+            max_length=64,
+            description="local version label (PEP 440) such as dflash.swa; a digest of base and patches is appended",
         ),
     ]
     base: BaseChoice
@@ -121,6 +123,11 @@ class Recipe(_Table, frozen=True, kw_only=True):
             description="what is applied, in this order: names of folders under patches/, or git sources",
         ),
     ]
+
+    def __post_init__(self) -> None:
+        names = [one if isinstance(one, str) else one.name for one in self.series]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"series lists {twice[0]!r} twice")
 
     def choose_variant(self, wanted: str | None = None) -> str:
         """The variant to build: the wanted one, else the one for this machine, else the recipe's first.
@@ -166,16 +173,20 @@ def find_recipe(name: str, project: Project) -> tuple[Recipe, Path]:
         UsageError: There is no such recipe.
         ConfigError: The recipe can't be read.
     """
-    path = project.recipes / f"{name}.toml"
-    if name.endswith(".toml"):
-        from pathlib import Path  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
 
-        path = Path(name)
-    if not path.is_file():
-        known = sorted(entry.stem for entry in project.recipes.glob("*.toml"))
+    if name.endswith(".toml"):
+        if not Path(name).is_file():
+            raise UsageError("there is no such recipe file", where=name)
+        return load_recipe(Path(name)), Path(name)
+    known = sorted(entry.stem for entry in project.recipes.glob("*.toml"))
+    if name not in known:
+        close = get_close_matches(name, known, 1)
         raise UsageError(
             f"unknown recipe {name!r}",
-            where=str(path),
+            where=str(project.recipes),
             expected="one of " + ", ".join(known) + ", or the path of a .toml file",
+            next_step=f"did you mean {close[0]}?" if close else None,
         )
+    path = project.recipes / f"{name}.toml"
     return load_recipe(path), path

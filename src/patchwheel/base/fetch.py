@@ -55,7 +55,7 @@ def open_base(
         file = _open_given(pin, pin.path)
     else:
         entry = (store or default_store()).entry(pin.file, pin.sha256)
-        file = _open_cached(entry, offline=offline or forbids_network()) or _fetch(
+        file = _open_cached(entry, offline=offline or forbids_network(), reporter=SILENT) or _fetch(
             pin, entry, settings=settings, patience=patience, reporter=reporter
         )
     with file:
@@ -103,7 +103,7 @@ def peek_base(
         file: IO[bytes] | None = _open_given(pin, pin.path)
     else:
         entry = (store or default_store()).entry(pin.file, pin.sha256)
-        file = _open_cached(entry, offline=offline or forbids_network())
+        file = _open_cached(entry, offline=offline or forbids_network(), reporter=reporter)
     if file is not None:
         with file:
             yield FileSource(file)
@@ -141,12 +141,13 @@ def _open_given(pin: BasePin, path: Path) -> IO[bytes]:
         ) from error
 
 
-def _open_cached(entry: Entry, *, offline: bool) -> IO[bytes] | None:
+def _open_cached(entry: Entry, *, offline: bool, reporter: Reporter) -> IO[bytes] | None:
     """The cached file; online a damaged one counts as absent, for it can be had anew."""
     try:
         file = entry.open()
     except IntegrityError as error:
         if not offline:
+            reporter.say(f"the cached {entry.file} is damaged, so the server's is read; patchwheel base fetch mends it")
             return None
         error.next_step = "run the same command with network: it fetches the file again"
         raise

@@ -77,9 +77,12 @@ class Index:
         answers: list[str] = []
         wanted = canonicalize_name(project), Version(version)
         for place in self._places:
-            found = [each for each in self._list(place, project, answers) if _release_of(each.file) == wanted]
+            listed = self._list(place, project, answers)
+            found = [each for each in listed if _release_of(each.file) == wanted]
             if found:
                 return tuple(found)
+            if releases := {release[1] for each in listed if (release := _release_of(each.file))}:
+                answers.append(f"{redact(place.url)}: has {project}, the newest being {max(releases)}")
         raise _nowhere(f"{project} {version}", answers)
 
     def addresses(self, project: str, file: str, sha256: str) -> Iterator[IndexFile]:
@@ -191,6 +194,8 @@ def _project_page(
 def _read_folder(place: _Place, project: str) -> list[IndexFile]:
     path = local_path(place.url)
     assert path is not None, "only asked for local places"  # noqa: S101
+    if not path.exists():
+        raise NetworkError("no such file or folder", where=str(path))
     if not place.flat:
         path = path / canonicalize_name(project) / "index.html"
     elif path.is_dir():

@@ -133,7 +133,11 @@ def _check(
     for file in known.keys() - {each.file for each in listed}:
         reporter.say(f"{file} is locked, but the index no longer lists it")
     if not any(each.file.endswith(".whl") for each in listed):
-        reporter.say(f"{project} {version} has no wheels for Linux on {' or '.join(ARCHES)}")
+        raise PinError(
+            f"{project} {version} has no wheel that could be a base",
+            expected=f"wheels for Linux on {' or '.join(ARCHES)}",
+            found=", ".join(each.file for each in listed) or "no files",
+        )
 
 
 def _lock_file(

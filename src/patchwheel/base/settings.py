@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patchwheel.errors import ConfigError
+from patchwheel.errors import ConfigError, UsageError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -114,8 +114,15 @@ def read_settings(
 
 
 def forbids_network(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether ``PATCHWHEEL_OFFLINE`` says to stay off the network."""
-    return _is_true((os.environ if environ is None else environ).get("PATCHWHEEL_OFFLINE"))
+    """Whether ``PATCHWHEEL_OFFLINE`` says to stay off the network.
+
+    Raises:
+        UsageError: It says neither yes nor no.
+    """
+    value = (os.environ if environ is None else environ).get("PATCHWHEEL_OFFLINE", "")
+    if not _is_true(value) and value.strip().lower() not in ("", "0", "false", "no", "off", "n", "f"):
+        raise UsageError("PATCHWHEEL_OFFLINE says neither yes nor no", expected="1 or 0", found=repr(value))
+    return _is_true(value)
 
 
 def redact(text: str) -> str:

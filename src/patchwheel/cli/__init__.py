@@ -6,7 +6,7 @@ People read standard error; ``--json`` puts one document on standard output. Exi
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import argparse
@@ -25,6 +25,7 @@ COMMANDS = {
 
 _INTERRUPTED = 130
 _TERMINATED = 143
+_NO_READER = 141
 _BUG = 70
 
 
@@ -35,11 +36,18 @@ def make_parser(configured: Sequence[str] = tuple(COMMANDS)) -> argparse.Argumen
 
     import patchwheel  # noqa: PLC0415
 
-    parser = argparse.ArgumentParser(
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            from patchwheel.errors import UsageError  # noqa: PLC0415
+
+            raise UsageError(message, next_step=f"{self.prog} --help")
+
+    parser = Parser(
         prog="patchwheel",
         description="Build, check, package and prove a patched vLLM wheel.",
-        epilog="patchwheel COMMAND --help tells more of a command. Exit codes: 0 it holds, 1 a check failed,"
-        " 2 wrong use, others by kind of error (docs/reference/errors.md).",
+        epilog="patchwheel COMMAND --help tells more of a command. What people read goes to standard error; --json puts"
+        " one document on standard output. Exit codes: 0 it holds, 1 a check failed, 2 wrong use, others by kind of"
+        " error (docs/reference/errors.md).",
     )
     parser.add_argument("--version", action="version", version=f"patchwheel {patchwheel.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -54,25 +62,35 @@ def make_parser(configured: Sequence[str] = tuple(COMMANDS)) -> argparse.Argumen
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    arguments_given = sys.argv[1:] if argv is None else list(argv)
-    arguments = make_parser([name for name in COMMANDS if name in arguments_given]).parse_args(arguments_given)
+    given = sys.argv[1:] if argv is None else list(argv)
+    try:
+        return _run(given)
+    except BrokenPipeError:
+        # Who read our output has left, which is no error; the interpreter must not flush into the void at its end.
+        sys.stdout = None
+        return _NO_READER
+    except KeyboardInterrupt:
+        return _told_stopped(_INTERRUPTED, as_json="--json" in given)
+    except _StoppedError:
+        return _told_stopped(_TERMINATED, as_json="--json" in given)
+
+
+def _run(given: Sequence[str]) -> int:
+    parser = make_parser([name for name in COMMANDS if name in given])
 
     import signal  # noqa: PLC0415
 
     from patchwheel.errors import PatchwheelError  # noqa: PLC0415
 
-    def stop(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)  # unwinds, so that drafts are removed
-
-    signal.signal(signal.SIGTERM, stop)
     try:
+        arguments = parser.parse_args(given)
+        signal.signal(signal.SIGTERM, _stop)
         return int(arguments.run(arguments))
     except PatchwheelError as error:
-        _tell(error, as_json=getattr(arguments, "json", False))
+        _tell(error, as_json="--json" in given)
         return error.exit_code
-    except KeyboardInterrupt:
-        print("interrupted; the next run goes on from what is there", file=sys.stderr)
-        return _INTERRUPTED
+    except BrokenPipeError:
+        raise
     except Exception:  # noqa: BLE001  (the last resort: its own exit code, and the trace for the report)
         import traceback  # noqa: PLC0415
 
@@ -81,9 +99,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _BUG
 
 
+class _StoppedError(BaseException):
+    """Raised by SIGTERM, so that everything unwinds and drafts are removed."""
+
+
+def _stop(_number: int, _frame: object) -> None:
+    raise _StoppedError
+
+
+def _told_stopped(code: int, *, as_json: bool) -> int:
+    print("stopped; nothing half-done is left", file=sys.stderr)
+    if as_json:
+        from patchwheel.cli.common import print_document  # noqa: PLC0415
+
+        print_document({"schema": "patchwheel.error/1", "kind": "stopped", "exit_code": code, "what": "stopped"})
+    return code
+
+
 def _tell(error: PatchwheelError, *, as_json: bool) -> None:
+    print(f"error: {error}", file=sys.stderr)
     if as_json:
         from patchwheel.cli.common import print_document  # noqa: PLC0415
 
         print_document(error.as_document())
-    print(f"error: {error}", file=sys.stderr)

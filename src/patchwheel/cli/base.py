@@ -14,6 +14,7 @@ from patchwheel.cli.common import (
     reporter_of,
     tell,
 )
+from patchwheel.errors import UsageError
 from patchwheel.progress import format_size
 from patchwheel.project import find_project
 from patchwheel.recipe import find_recipe
@@ -63,11 +64,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _lock(arguments: argparse.Namespace) -> int:
     project = find_project(arguments.project)
+    if project.is_packaged:
+        raise UsageError(
+            "there is no lock of yours here, only the one that came with patchwheel",
+            where=str(project.bases_lock),
+            next_step="change into your project, or name it with --project",
+        )
+    before = load_lock(project.bases_lock)
     reporter = reporter_of(arguments)
     bases = [lock_base(release, project.bases_lock, reporter=reporter) for release in arguments.releases]
     _show(bases, as_json=arguments.json)
     if not arguments.json:
-        tell(f"written to {project.bases_lock}: review the change before you commit it")
+        unchanged = load_lock(project.bases_lock) == before
+        done = "had all of this already" if unchanged else "was written: review the change before you commit it"
+        tell(f"{project.bases_lock} {done}")
     return 0
 
 
@@ -95,6 +105,7 @@ def _show(bases: tuple[LockedBase, ...] | list[LockedBase], *, as_json: bool) ->
     for base in bases:
         tell(f"{base.project} {base.version}")
         for wheel in base.wheels:
-            tell(f"  {wheel.variant:<13}{format_size(wheel.size):>9}  {wheel.file}")
+            older = "" if base.wheel(wheel.variant) == wheel else "  (an older build, not used)"
+            tell(f"  {wheel.variant:<13}{format_size(wheel.size):>9}  {wheel.file}{older}")
         if base.sdist:
             tell(f"  {'source':<13}{format_size(base.sdist.size):>9}  {base.sdist.file}")

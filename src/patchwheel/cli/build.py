@@ -33,9 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        default=Path("wheels"),
         metavar="DIR",
-        help="where the wheel goes (default: %(default)s)",
+        help="where the wheel goes (default: wheels/ of the project, or of this folder where there is none)",
     )
     add_network_options(parser)
     add_output_options(parser)
@@ -43,10 +42,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Build, and say what came out and how to install it."""
+    project = find_project(arguments.project)
     product = build_recipe(
         arguments.recipe,
-        project=find_project(arguments.project),
-        out=arguments.out,
+        project=project,
+        out=arguments.out or (Path("wheels") if project.is_packaged else project.root / "wheels"),
         variant=arguments.variant,
         offline=arguments.offline,
         reporter=reporter_of(arguments),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patchwheel.documents import canonical_json
+from patchwheel.errors import OutputError
 from patchwheel.progress import SILENT, Reporter, reporter_for
 from patchwheel.recipe import DEFAULT_RECIPE
 
@@ -70,6 +71,18 @@ def tell(text: str) -> None:
 
 
 def print_document(document: object) -> None:
-    """Put a JSON document on standard output."""
-    sys.stdout.write(canonical_json(document).decode())
-    sys.stdout.flush()
+    """Put a JSON document on standard output.
+
+    Raises:
+        OutputError: Standard output is closed, or can't be written.
+        BrokenPipeError: Who read it has left.
+    """
+    if sys.stdout is None:
+        raise OutputError("standard output is closed", next_step="leave --json away, or give it somewhere to write")
+    try:
+        sys.stdout.write(canonical_json(document).decode())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"can't write to standard output: {error.strerror}") from error

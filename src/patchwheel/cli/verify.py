@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patchwheel.cli.common import add_output_options, print_document, tell
-from patchwheel.pipeline import verify_path
+from patchwheel.pipeline import verify_paths
 
 if TYPE_CHECKING:
     import argparse
@@ -26,12 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a report for each wheel; 1 if any check failed."""
-    reports = [verify_path(path, base=arguments.base) for path in arguments.wheel]
+    reports = verify_paths(arguments.wheel, base=arguments.base)
     if arguments.json:
         documents = [report.as_document() for report in reports]
-        print_document(
-            documents[0] if len(documents) == 1 else {"schema": "patchwheel.verify-all/1", "reports": documents}
-        )
+        print_document({"schema": "patchwheel.verify/1", "ok": all(reports), "reports": documents})
     else:
         for report in reports:
             tell(report.as_text())

@@ -19,7 +19,6 @@ from patchwheel.series.report import (
     Place,
     compare,
     describe,
-    signed,
     similarity,
     where,
 )
@@ -199,7 +198,9 @@ def _what_of_hunk(failure: Failure, places: Sequence[Place], near: Near | None, 
     if len(places) > 1:
         return "its lines stand at several places"
     if abs(places[0].offset) > failure.allowed:
-        return f"its lines stand {signed(places[0].offset)} lines away ({failure.allowed} allowed)"
+        offset = places[0].offset
+        way = f"{abs(offset)} line{'s' * (abs(offset) > 1)} {'below' if offset > 0 else 'above'}"
+        return f"its lines stand {way} ({failure.allowed} allowed)"
     return "its lines stand above those of the hunk before it, or the file goes on where the patch ends it"
 
 
@@ -207,9 +208,11 @@ def _next_step_of_hunk(failure: Failure, places: Sequence[Place], *, applied: bo
     if applied:
         return "see whether this release has the change; if so, drop this hunk or the patch"
     if len(places) == 1 and abs(places[0].offset) > failure.allowed:
+        if git_blob_id(failure.source).startswith(failure.file.old_id):
+            return "this is the file that the patch was made for, so its @@ line is wrong: make the patch again"
         return (
-            f"look at line {places[0].line}, then make the patch again on this base, or set "
-            f"allow-offset = {abs(places[0].offset)} in series.toml"
+            f"look at line {places[0].line}, then make the patch again on this base; a patch file may also be"
+            f" given allow-offset = {abs(places[0].offset)} where series.toml lists it"
         )
     return "make the patch again on this base, after a look at what has changed there"
 
@@ -241,5 +244,5 @@ def _count(failures: Sequence[Failure]) -> str:
     files = len({failure.file.path for failure in failures})
     hunks = sum(failure.hunk is not None for failure in failures)
     if hunks < len(failures):
-        return f"{len(failures)} failures in {files} file{'s' * (files > 1)}"
+        return f"{len(failures)} failure{'s' * (len(failures) > 1)} in {files} file{'s' * (files > 1)}"
     return f"{hunks} hunk{'s' * (hunks > 1)} in {files} file{'s' * (files > 1)} fail{'s' * (hunks == 1)}"

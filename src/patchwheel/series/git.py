@@ -19,9 +19,9 @@ from patchwheel.files import locked, sha256_bytes
 from patchwheel.progress import SILENT, Reporter
 from patchwheel.series.diff import read_patch
 from patchwheel.series.header import read_header
-from patchwheel.series.load import check_globs_used, keep_files
+from patchwheel.series.load import keep_files
 from patchwheel.series.model import Patch, Series
-from patchwheel.series.paths import glob_pattern, path_problem
+from patchwheel.series.paths import glob_pattern, path_problem, stale_globs
 from patchwheel.series.problems import Problems
 from patchwheel.series.repository import Repository, check_address, fetch_missing, is_remote
 
@@ -69,8 +69,7 @@ def derive_series(
         reporter: Gets told of the fetch and of commits that are left out.
 
     Raises:
-        ConfigError: The address is of a kind that is not allowed, the range is empty or has merge commits, or
-            a dropped glob matches nothing.
+        ConfigError: The address is of a kind that is not allowed, or the range is empty or has merge commits.
         PinError: The repository does not have a pinned commit, or the two have no history in common.
         NetworkError: The repository can't be reached, or is not in the cache and may not be fetched.
         PatchError: A commit does what no patch may do.
@@ -101,7 +100,9 @@ def derive_series(
             found=f"{len(spans)} commits up to {source.commit[:12]}",
             next_step="check commit, base-commit and dropped",
         )
-    check_globs_used(series, where)
+    left_out = [path for patch in series.patches for path in patch.dropped]
+    for glob in stale_globs(series.dropped, left_out):  # a branch may well not touch its tests, unlike a patch file
+        reporter.say(f"{where}: nothing matches {glob!r} of 'dropped'")
     return series
 
 
@@ -155,9 +156,9 @@ def _make_patch(repository: Repository, source: GitSeries, span: tuple[str, str]
     kept = [path for path in paths if not any(pattern.fullmatch(path) for pattern in patterns)]
     dropped = tuple(path for path in paths if path not in set(kept))
     header, title = _header(repository, source, commit)
-    name = f"{commit[:12]}-{title}"
+    name = f"{span[0][:12]}..{commit[:12]}" if source.squash else f"{commit[:12]}-{title}"
     if dropped:
-        reporter.say(f"{name}: left out {len(dropped)} files that wheels don't carry")
+        reporter.say(f"{name}: left out {', '.join(dropped[:5])}{' …' * (len(dropped) > 5)}; wheels don't carry it")
     if not paths:
         reporter.say(f"{name}: changes nothing")
         return None
@@ -170,7 +171,9 @@ def _make_patch(repository: Repository, source: GitSeries, span: tuple[str, str]
     parsed = read_patch(data, problems) if kept else None
     files, _ = keep_files(parsed.files if parsed else (), (), source.package, problems)
     read = read_header(header, problems, drop_when=False)
-    problems.raise_any("change the branch, or leave out files that wheels don't carry with 'dropped'")
+    problems.raise_any(
+        "change the branch, or leave out files that wheels don't carry with 'dropped'", f"series {source.name}"
+    )
     if read is None:
         return None
     return Patch(name=name, sha256=sha256_bytes(data), header=read, files=files, dropped=dropped)

@@ -72,7 +72,7 @@ def load_series(name: str, base_version: str, project: Project) -> Series:
     _check_listing(folder, base, where)
     problems = Problems(name)
     patches = [_load_patch(folder, entry, base.dropped, file.package, problems) for entry in base.patches]
-    problems.raise_any()
+    problems.raise_any("mend the patch, or what series.toml says of it; CONTRIBUTING.md shows both", str(folder))
     series = Series(
         name=name,
         purpose=file.purpose,
@@ -80,7 +80,7 @@ def load_series(name: str, base_version: str, project: Project) -> Series:
         patches=tuple(patch for patch in patches if patch),
         dropped=base.dropped,
     )
-    check_globs_used(series, where)
+    _check_globs_used(series, where)
     _check_needed(series, base_version, where)
     return series
 
@@ -111,7 +111,7 @@ def keep_files(
     return tuple(kept), tuple(left_out)
 
 
-def check_globs_used(series: Series, where: str) -> None:
+def _check_globs_used(series: Series, where: str) -> None:
     """Refuse globs that leave nothing out: they are mistyped, or were forgotten.
 
     Raises:

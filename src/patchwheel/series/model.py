@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
@@ -18,8 +18,6 @@ __all__ = ["BasePatches", "Patch", "PatchEntry", "Series", "SeriesFile"]
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """A table of a series file: unknown keys are refused, names are written with dashes."""
-
-    SCHEMA_PAGE: ClassVar[str] = "docs/reference/series.schema.json"
 
 
 class PatchEntry(_Table, frozen=True):

@@ -48,13 +48,19 @@ class Problems:
 
     def add(self, at: str, text: str) -> None:
         """Note a problem and go on."""
-        self.found.append(Problem(self.patch, at, text))
+        problem = Problem(self.patch, at, text)
+        if problem not in self.found[-5:]:  # two lines about one path say the same of it
+            self.found.append(problem)
 
     def add_line(self, number: int, text: str) -> None:
         """Note a problem of a line, counted from 0."""
         self.add(f"line {number + 1}", text)
 
-    def raise_any(self, next_step: str = "mend the patch, or make it again with git diff --full-index") -> None:
+    def raise_any(
+        self,
+        next_step: str = "mend the patch, or make it again with git diff --full-index --no-renames",
+        where: str | None = None,
+    ) -> None:
         """End here if anything was found.
 
         Raises:
@@ -70,6 +76,7 @@ class Problems:
             lines.append(f"  … and {count - len(told)} more")
         raise PatchError(
             f"{count} problem{'s' * (count > 1)} in {', '.join(names)}",
+            where=where,
             details="\n".join(lines),
             next_step=next_step,
             data={"problems": [asdict(problem) for problem in told]},

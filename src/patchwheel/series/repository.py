@@ -48,6 +48,8 @@ def check_address(url: str, folder: Path | None = None) -> str:
     path = os.path.abspath(os.path.join(folder or "", url))  # noqa: PTH100, PTH118  (no Path at run time for one call)
     if plain and os.path.isdir(path):  # noqa: PTH112
         return path
+    if plain and not _REMOTE.match(url) and "://" not in url:
+        raise ConfigError("there is no such folder", where="series: url", found=path, next_step="correct the path")
     raise ConfigError(
         "not an address that a git series may have",
         where="series: url",
@@ -183,7 +185,7 @@ def fetch_missing(
             where=str(repository.folder),
             next_step="run once with a network",
         )
-    with reporter.step(f"fetched {source.url}"):
+    with reporter.step(f"asked {source.url} for its commits"):
         failed = repository.fetch(address, *(f"{commit}:refs/pins/{commit}" for commit in missing))
         if failed is not None:
             # Some servers give no commit by its id alone. Then all that they do name is fetched.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -18,6 +19,7 @@ from patchwheel.wheel.record import is_exempt
 from patchwheel.wheel.relabel import find_version_modules, relabelled
 
 if TYPE_CHECKING:
+    from patchwheel.build.record import BuildRecord
     from patchwheel.verify.subject import Base, Subject
     from patchwheel.wheel.archive import Archive, Member
 
@@ -38,7 +40,7 @@ def check_archive(subject: Subject) -> Result:
         "archive",
         f"{len(archive.members)} members, {format_size(archive.source.size)}, {format_size(unpacked)} unpacked",
         problems,
-        "readers differ on such a wheel: build or download it again",
+        "it is damaged, or made so that readers differ on it: build or download it again",
     )
 
 
@@ -59,7 +61,9 @@ def check_record(subject: Subject) -> Result:
                 problems.append(f"{row.path}: listed without digest")
         elif row.size != member.size:
             problems.append(f"{row.path}: {member.size} bytes, RECORD says {row.size}")
-        elif row.digest != contents[row.path].digest and not contents[row.path].problem:
+        elif contents[row.path].problem:
+            problems.append(f"{row.path}: its content can't be read, so not compared")
+        elif row.digest != contents[row.path].digest:
             problems.append(f"{row.path}: its content is not what RECORD says")
     problems += [
         f"{member.name}: in the wheel, but not listed"
@@ -78,41 +82,65 @@ def check_record(subject: Subject) -> Result:
 
 def check_identity(subject: Subject) -> Result:
     """File name, dist-info folder, METADATA, WHEEL and the package's own version module agree."""
-    name, dist_info, archive = subject.name, subject.dist_info, subject.archive
+    dist_info, archive = subject.dist_info, subject.archive
     metadata = headers(archive.read(f"{dist_info}/METADATA"))
     wheel = headers(archive.read(f"{dist_info}/WHEEL"))
-    problems = []
-    for field, values in (("Name", metadata.get("name", [])), ("Version", metadata.get("version", []))):
-        if len(values) != 1:
-            problems.append(f"METADATA has {len(values)} {field} fields")
-    distribution, version = metadata.get("name", [""])[0], metadata.get("version", [""])[0]
+    named, versioned = metadata.get("name", []), metadata.get("version", [])
+    tags, builds = wheel.get("tag", []), wheel.get("build", [])
+    problems = [
+        f"METADATA has {len(values)} {field} fields"
+        for field, values in (("Name", named), ("Version", versioned))
+        if len(values) != 1
+    ]
+    distribution, version = (values[0] if values else "" for values in (named, versioned))
+    name = subject.name
     if canonicalize_name(distribution) != canonicalize_name(name.distribution):
         problems.append(f"METADATA says Name: {distribution}, the file name {name.distribution}")
     if not _same_version(version, name.version):
         problems.append(f"METADATA says Version: {version}, the file name {name.version}")
-    if set(wheel.get("tag", [])) != set(name.tags):
-        found = ", ".join(wheel.get("tag", [])) or "none"
-        problems.append(f"WHEEL says Tag: {found}, the file name {', '.join(name.tags)}")
-    build, format_version = (", ".join(wheel.get(field, [])) for field in ("build", "wheel-version"))
-    if build != (name.build or ""):
-        problems.append(f"WHEEL says Build: {build or 'none'}, the file name {name.build or 'none'}")
-    if format_version != "1.0":
-        problems.append(f"WHEEL says Wheel-Version: {format_version or 'none'}, not 1.0")
-    modules = find_version_modules(archive, name.version)
-    foreign = [
-        member.name
+    if not name.names_dist_info(dist_info):
+        problems.append(f"its folder is {dist_info}, the file name wants {name.dist_info}")
+    note = ""
+    if set(tags) != set(name.tags):
+        told = f"WHEEL says Tag: {', '.join(tags) or 'none'}, the file name {', '.join(name.tags)}"
+        if subject.build_record is None and _retagged_by_publisher(tags, name.tags):
+            note = "; WHEEL has the tag from before its publisher renamed it"
+        else:
+            problems.append(told)
+    if builds != ([name.build] if name.build else []) and (builds or subject.build_record):
+        problems.append(f"WHEEL says Build: {', '.join(builds) or 'none'}, the file name {name.build or 'none'}")
+    if (formats := wheel.get("wheel-version", [])) != ["1.0"]:
+        problems.append(f"WHEEL says Wheel-Version: {', '.join(formats) or 'none'}, not 1.0")
+    modules = find_version_modules(archive, version)
+    problems += [
+        f"{member.name} does not say {version}"
         for member in archive.members
         if member.name.count("/") == 1 and member.name.endswith("/_version.py") and member.name not in modules
     ]
-    problems += [f"{path} does not say {name.version}" for path in foreign]
     record = subject.build_record
     if record and (record.wheel, record.version) != (name.file_name, name.version):
         problems.append(f"the build record is of {record.wheel}")
     return judged(
         "identity",
-        f"{distribution} {version}, {', '.join(name.tags)}",
+        f"{distribution} {version}, {', '.join(name.tags)}{note}",
         problems,
-        "installers and indexes would see another wheel than its name says: don't rename wheels",
+        f"rename it back to {record.wheel}"
+        if record
+        else "installers and indexes would see another wheel than its name says: get it under its own name",
+    )
+
+
+def _retagged_by_publisher(inside: list[str], outside: tuple[str, ...]) -> bool:
+    """Whether the tags differ in this alone: linux became manylinux of the same machine, as vLLM's wheels do."""
+    one, many = ([tag.split("-") for tag in tags] for tags in (inside, outside))
+    return bool(one) and all(
+        any(
+            ours[:2] == theirs[:2]
+            and re.fullmatch(rf"manylinux\w*_{re.escape(theirs[2].removeprefix('linux_'))}", ours[2])
+            for theirs in one
+            if len(theirs) == len(ours) and theirs[2].startswith("linux_")
+        )
+        for ours in many
     )
 
 
@@ -122,7 +150,7 @@ def check_base(subject: Subject) -> Result:
     if record is None:
         return skipped("base", "no build record: patchwheel did not build this wheel")
     if base is None:
-        return skipped("base", f"{record.base.file} is not at hand: name it with --base")
+        return skipped("base", f"{record.base.file} is not at hand: {subject.no_base}")
     problems = []
     if base.sha256 != record.base.sha256:
         problems.append(f"{base.file_name} has sha256 {base.sha256}, the record says {record.base.sha256}")
@@ -130,18 +158,20 @@ def check_base(subject: Subject) -> Result:
         "base",
         f"{base.file_name}, sha256 {base.sha256[:12]}…",
         problems,
-        "compare with the wheel that the record names",
+        f"name the right one with --base: {record.base.file}",
     )
 
 
 def check_changes(subject: Subject) -> Result:
     """Exactly the declared members differ from the base, and hold exactly what the record says."""
+    record = subject.build_record
     if subject.base is None:
         return skipped("changes", "no base wheel to compare with")
-    record = subject.build_record
+    if record and record.base.sha256 != subject.base.sha256:
+        return skipped("changes", "not compared: this base is not the one that the build record names")
     differing = _differing(subject, subject.base)
     declared = {change.path: change for change in record.changes} if record else {}
-    expected = _rewritten(subject, subject.base) if record else {}
+    expected = _rewritten(subject, subject.base, record) if record else {}
     undeclared = sorted(differing.keys() - declared.keys() - expected.keys())
     problems = [f"{path}: {differing[path]}, but no patch declares it" for path in undeclared]
     for path, data in expected.items():
@@ -180,13 +210,13 @@ def _differing(subject: Subject, base: Base) -> dict[str, str]:
     return differing
 
 
-def _rewritten(subject: Subject, base: Base) -> dict[str, bytes | None]:
+def _rewritten(subject: Subject, base: Base, record: BuildRecord) -> dict[str, bytes | None]:
     """What the build itself changes: path, and the exact new content where the base determines it."""
     base_name = parse_wheel_name(base.file_name)
     folder = find_dist_info(base.archive, base_name)
     rewritten: dict[str, bytes | None] = {
         _moved(path, folder, subject.dist_info): data
-        for path, data in relabelled(base.archive, folder, base_name, subject.name).items()
+        for path, data in relabelled(base.archive, folder, base_name, parse_wheel_name(record.wheel)).items()
     }
     rewritten[f"{subject.dist_info}/{RECORD_NAME}"] = None
     # RECORD is checked row by row; signatures of the base's RECORD can't hold for another one.

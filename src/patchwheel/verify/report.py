@@ -74,9 +74,8 @@ class Report:
         return tuple(result for result in self.results if not result)
 
     def as_document(self) -> dict[str, object]:
-        """The report as a JSON-ready document."""
+        """The report as part of a JSON document."""
         return {
-            "schema": "patchwheel.verify/1",
             "wheel": self.wheel,
             "sha256": self.sha256,
             "size": self.size,

@@ -30,13 +30,16 @@ _CHECKS: dict[str, Callable[[Subject], Result]] = {
 }
 
 
-def verify_wheel(file: IO[bytes], file_name: str, base: Base | None = None) -> Report:
+def verify_wheel(
+    file: IO[bytes], file_name: str, base: Base | None = None, *, no_base: str = "name it with --base"
+) -> Report:
     """Run every check on a wheel.
 
     Args:
         file: The wheel, open for reading.
         file_name: The name it has or is about to get.
         base: The base wheel to compare with, if at hand.
+        no_base: What the report says to do if it isn't.
 
     Returns:
         A report; damage to the wheel is a failed check in it, not an exception.
@@ -45,7 +48,7 @@ def verify_wheel(file: IO[bytes], file_name: str, base: Base | None = None) -> R
     with ThreadPoolExecutor() as pool:  # reading, hashing and comparing all let go of Python's global lock
         sha256 = pool.submit(sha256_file, file)
         try:
-            subject = Subject(Archive(source), file_name, base)
+            subject = Subject(Archive(source), file_name, base, no_base)
         except ArchiveError as error:
             results = [_failed("archive", error)]
             results += [skipped(name, "the archive can't be read") for name in _CHECKS if name != "archive"]

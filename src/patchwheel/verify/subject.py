@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from patchwheel.build.record import RECORD_NAME, read_record
 from patchwheel.errors import ArchiveError
 from patchwheel.wheel.content import digest_members
-from patchwheel.wheel.metadata import find_dist_info
+from patchwheel.wheel.metadata import only_dist_info
 from patchwheel.wheel.names import WheelName, parse_wheel_name
 from patchwheel.wheel.record import Row, parse_record
 
@@ -39,6 +39,8 @@ class Subject:
     archive: Archive
     file_name: str
     base: Base | None = None
+    no_base: str = "name it with --base"
+    """What to do about an absent base."""
 
     @cached_property
     def name(self) -> WheelName:
@@ -47,8 +49,8 @@ class Subject:
 
     @cached_property
     def dist_info(self) -> str:
-        """The metadata folder."""
-        return find_dist_info(self.archive, self.name)
+        """The metadata folder, whether it fits the file name or not: the identity check tells."""
+        return only_dist_info(self.archive)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:

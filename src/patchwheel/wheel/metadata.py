@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "find_dist_info",
     "headers",
+    "only_dist_info",
     "read_version_module",
     "with_version",
     "with_version_module",
@@ -26,11 +27,11 @@ __all__ = [
 _VERSION_LINE = re.compile(rb"^Version:[^\r\n]*", re.MULTILINE)
 
 
-def find_dist_info(archive: Archive, name: WheelName) -> str:
-    """The wheel's one metadata folder.
+def only_dist_info(archive: Archive) -> str:
+    """The wheel's one metadata folder, whatever wheel it says it is.
 
     Raises:
-        ArchiveError: There is none, several, or one that belongs to another wheel than the file name says.
+        ArchiveError: There is none, or several.
     """
     tops = {member.name.partition("/")[0] for member in archive.members}
     folders = sorted(top for top in tops if top.endswith(".dist-info"))
@@ -38,17 +39,26 @@ def find_dist_info(archive: Archive, name: WheelName) -> str:
         raise ArchiveError(
             "a wheel has one .dist-info folder",
             where=archive.source.name,
-            expected=name.dist_info,
             found=", ".join(folders) or "none",
         )
-    if not name.names_dist_info(folders[0]):
+    return folders[0]
+
+
+def find_dist_info(archive: Archive, name: WheelName) -> str:
+    """The metadata folder of a wheel of this name.
+
+    Raises:
+        ArchiveError: There is none, several, or one that belongs to another wheel than the file name says.
+    """
+    folder = only_dist_info(archive)
+    if not name.names_dist_info(folder):
         raise ArchiveError(
             "the .dist-info folder belongs to another wheel than the file name says",
             where=archive.source.name,
             expected=name.dist_info,
-            found=folders[0],
+            found=folder,
         )
-    return folders[0]
+    return folder
 
 
 def headers(data: bytes) -> dict[str, list[str]]:
