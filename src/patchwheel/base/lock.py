@@ -14,10 +14,10 @@ from msgspec import Meta
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
-from patchwheel.base.arch import wheel_arch
 from patchwheel.documents import load_toml
 from patchwheel.files import write_atomically
 from patchwheel.recipe import Sha256, Variant  # noqa: TC001  (msgspec reads annotations at run time)
+from patchwheel.wheel.names import wheel_arch
 
 if TYPE_CHECKING:
     from pathlib import Path

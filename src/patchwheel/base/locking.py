@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from patchwheel.base.arch import wheel_arch
 from patchwheel.base.lock import LockedBase, LockedFile, LockedWheel, load_lock, write_lock
 from patchwheel.base.settings import forbids_network, read_settings
 from patchwheel.errors import IntegrityError, NetworkError, PinError, UsageError
 from patchwheel.progress import SILENT, Reporter, format_size
+from patchwheel.wheel.names import wheel_arch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,10 +11,10 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from patchwheel.base.arch import wheel_arch
 from patchwheel.base.lock import LockedBase, load_lock
 from patchwheel.base.settings import redact
 from patchwheel.errors import ConfigError, PinError
+from patchwheel.wheel.names import wheel_arch
 
 if TYPE_CHECKING:
     from pathlib import Path

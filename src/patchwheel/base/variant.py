@@ -11,8 +11,8 @@ import re
 import tempfile
 from typing import IO, TYPE_CHECKING
 
-from patchwheel.base.arch import wheel_arch
 from patchwheel.errors import ArchiveError
+from patchwheel.wheel.names import wheel_arch
 
 if TYPE_CHECKING:
     from patchwheel.wheel.source import Source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
@@ -9,7 +10,9 @@ from packaging.version import InvalidVersion, Version
 
 from patchwheel.errors import ArchiveError
 
-__all__ = ["WheelName", "parse_wheel_name"]
+__all__ = ["WheelName", "parse_wheel_name", "wheel_arch"]
+
+_LINUX = re.compile(r"(?:manylinux|musllinux)_\d+_\d+_(?P<new>\w+)|(?:linux|manylinux1|manylinux20\d\d)_(?P<old>\w+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +87,17 @@ def parse_wheel_name(file_name: str) -> WheelName:
         abi=abi,
         platform=platform,
     )
+
+
+def wheel_arch(file_name: str) -> str | None:
+    """The machine that a wheel is for, such as ``x86_64``.
+
+    Returns:
+        Nothing if the wheel is not for Linux, is for any machine, or for several.
+
+    Raises:
+        packaging.utils.InvalidWheelFilename: It is no wheel file name (a ``ValueError``, which models may raise).
+    """
+    matches = [_LINUX.fullmatch(tag.platform) for tag in parse_wheel_filename(file_name)[3]]
+    arches = {(match["new"] or match["old"]) if match else None for match in matches}
+    return arches.pop() if len(arches) == 1 else None

@@ -16,10 +16,10 @@ from patchwheel.base import (
     pin_sdist,
     write_lock,
 )
-from patchwheel.base.arch import wheel_arch
 from patchwheel.errors import ConfigError, PinError, UsageError
 from patchwheel.project import Project, find_project
 from patchwheel.recipe import BaseChoice, PinnedWheel, Recipe
+from patchwheel.wheel.names import wheel_arch
 
 if TYPE_CHECKING:
     from pathlib import Path
