@@ -44,6 +44,7 @@ class PinnedWheel(_Table, frozen=True, kw_only=True):
 
     variant: Variant
     sha256: Sha256
+    size: Annotated[int, Meta(gt=0, description="length in bytes; a longer download stops at once")] | None = None
     url: Annotated[str | None, Meta(description="https address of the wheel")] = None
     path: Annotated[str | None, Meta(description="wheel on this machine, relative to the recipe file")] = None
 

@@ -6,6 +6,7 @@ user has set up, verified by sha256 every time. `peek_base` reads parts of it, a
 that touches nothing.
 """
 
+from patchwheel.base.access import Access
 from patchwheel.base.fetch import fetch_base, find_cached_base, open_base, peek_base
 from patchwheel.base.lock import BasesLock, LockedBase, LockedFile, LockedWheel, load_lock, write_lock
 from patchwheel.base.locking import lock_base
@@ -16,6 +17,7 @@ from patchwheel.base.store import Store, default_store
 from patchwheel.base.variant import read_variant
 
 __all__ = [
+    "Access",
     "BasePin",
     "BasesLock",
     "IndexSettings",

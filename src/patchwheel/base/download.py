@@ -7,13 +7,12 @@ file; entity tags are only watched to notice early that the file behind the addr
 
 from __future__ import annotations
 
-import re
 from typing import IO, TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from patchwheel.base.http import check_status, classified
-from patchwheel.base.patience import Patience, TransientError, persist
+from patchwheel.base.http import PART, check_status, classified, read_head
+from patchwheel.base.patience import TransientError, persist
 from patchwheel.base.settings import redact
 from patchwheel.errors import IntegrityError, NetworkError
 from patchwheel.files import CHUNK, sha256_file, writing
@@ -25,16 +24,22 @@ if TYPE_CHECKING:
 
     import requests
 
-__all__ = ["content_range", "download", "local_path"]
+    from patchwheel.base.patience import Patience
+
+__all__ = ["download", "local_path", "unreadable"]
+
+CEILING = 4 << 30
+"""Bytes at which a download of unknown length is stopped, so that an endless one can't fill the disk.
+
+No wheel comes near: a plain zip archive can't be larger, and vLLM's wheels have about a tenth of it.
+"""
 
 _READ = 1 << 18
 """Bytes to ask the connection for at a time; it gives what has arrived."""
 
 _OK = 200
-_PART = 206
 _NOT_THERE = 416
 _ELSEWHERE = "in another folder, named by PATCHWHEEL_CACHE_DIR"
-_CONTENT_RANGE = re.compile(r"bytes (?:(?P<start>\d+)-(?P<end>\d+)|\*)/(?P<total>\d+|\*)")
 
 
 def download(
@@ -45,7 +50,7 @@ def download(
     sha256: str,
     size: int | None,
     label: str,
-    patience: Patience | None = None,
+    patience: Patience,
     reporter: Reporter = SILENT,
 ) -> IO[bytes]:
     """Make ``partial`` the whole file, beginning with the bytes that it already has.
@@ -56,7 +61,7 @@ def download(
         partial: Where the bytes are gathered. Kept after a failure, for the next call; removed if its bytes
             are wrong.
         sha256: Digest that the whole file must have.
-        size: Its length in bytes, if that is known.
+        size: Its length in bytes, if that is known; otherwise `CEILING` bounds it.
         label: What people call the file.
         patience: When to give up on a connection, and on the server.
         reporter: Follows the transfer.
@@ -66,10 +71,9 @@ def download(
 
     Raises:
         NetworkError: The server refuses, or failed too often.
-        IntegrityError: The file is longer than pinned, or its digest is another.
+        IntegrityError: The file is longer than pinned or than `CEILING`, or its digest is another.
         OutputError: ``partial`` can't be written.
     """
-    patience = patience or Patience()
     found = ""
     for last_chance in (False, True):
         resumed = _gather(session, url, partial, size=size, label=label, patience=patience, reporter=reporter)
@@ -142,11 +146,12 @@ class _Gathering:
         self._where = redact(url)
         self._partial = partial
         self._size = size
+        self._limit = CEILING if size is None else size
         self._advance = advance
         self._tag: str | None = None
         self.have = self.reached = file.seek(0, 2)
         self.resumed = self.have > 0
-        if size is not None and self.have > size:
+        if self.have > self._limit:
             self._start_over()
 
     def request(self, session: requests.Session, patience: Patience) -> None:
@@ -174,36 +179,35 @@ class _Gathering:
             with source.open("rb") as file:
                 self._take(lambda: file.read(CHUNK))
         except OSError as error:
-            raise NetworkError(f"can't read {source.name}: {error.strerror}", where=str(source)) from error
+            raise unreadable(source, error) from error
 
     def _takes_body(self, response: requests.Response) -> bool:
         """Decide by the head of the answer where its body belongs; whether there is one to take."""
+        head = read_head(response)
         if response.status_code == _NOT_THERE:
-            _, total = content_range(response)
-            if self._size is None and total == self.have:
+            if self._size is None and head.total == self.have:
                 return False
             self._start_over()
             raise TransientError("the server has nothing behind what was fetched so far")
         check_status(response, self._where)
-        if response.status_code == _PART:
-            self._check_part(response)
+        if response.status_code == PART:
+            # A part must continue what is there, and come from the same file.
+            if head.start != self.have or head.is_of_another(self._tag):
+                self._start_over()
+                raise TransientError("the file on the server has changed")
+            self.resumed = True
         elif response.status_code == _OK:
             self._start_over()
         else:
-            raise NetworkError(f"the server answered {response.status_code}", where=self._where)
-        self._tag = _strong_tag(response)
-        if (length := response.headers.get("Content-Length", "")).isdecimal():
-            self._refuse_excess(self.have + int(length))
+            raise NetworkError(
+                f"the server answered {response.status_code}",
+                where=self._where,
+                next_step="check that the address is right, or get it from another index",
+            )
+        self._tag = head.tag or self._tag
+        if head.length is not None:
+            self._refuse_excess(self.have + head.length)
         return True
-
-    def _check_part(self, response: requests.Response) -> None:
-        """A part must continue what is there, and come from the same file."""
-        start, _ = content_range(response)
-        tag = _strong_tag(response)
-        if start != self.have or (self._tag and tag and tag != self._tag):
-            self._start_over()
-            raise TransientError("the file on the server has changed")
-        self.resumed = True
 
     def _take(self, read: Callable[[], bytes]) -> None:
         while chunk := read():
@@ -217,14 +221,23 @@ class _Gathering:
             self._advance(len(chunk))
 
     def _refuse_excess(self, length: int) -> None:
-        if self._size is not None and length > self._size:
+        if length <= self._limit:
+            return
+        if self._size is None:
             raise IntegrityError(
-                "the file on the server is longer than pinned",
+                "the file on the server is longer than any wheel whose size is not pinned may be",
                 where=self._where,
-                expected=f"{self._size} bytes",
+                expected=f"at most {self._limit} bytes",
                 found=f"{length} bytes or more",
-                next_step="get it from another index, or find out who changed the published file",
+                next_step="if it really is that long, give its size under base.wheels of the recipe",
             )
+        raise IntegrityError(
+            "the file on the server is longer than pinned",
+            where=self._where,
+            expected=f"{self._size} bytes",
+            found=f"{length} bytes or more",
+            next_step="get it from another index, or find out who changed the published file",
+        )
 
     def _start_over(self) -> None:
         self._tag = None
@@ -246,18 +259,13 @@ def local_path(url: str) -> Path | None:
     return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 
 
-def content_range(response: requests.Response) -> tuple[int | None, int | None]:
-    """First byte and total length that an answer's ``Content-Range`` tells, as far as it does."""
-    match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
-    if match is None:
-        return None, None
-    start, total = match["start"], match["total"]
-    return (int(start) if start else None), (int(total) if total != "*" else None)
-
-
-def _strong_tag(response: requests.Response) -> str | None:
-    tag = response.headers.get("ETag", "")
-    return tag if tag.startswith('"') else None
+def unreadable(path: Path, error: OSError) -> NetworkError:
+    """What to raise for a file of a local index."""
+    return NetworkError(
+        f"can't read {path.name}: {error.strerror}",
+        where=str(path),
+        next_step="check the folder that your index settings name, or name another in PATCHWHEEL_INDEX_URL",
+    )
 
 
 def _reader(response: requests.Response) -> Callable[[], bytes]:

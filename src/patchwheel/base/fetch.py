@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING
 
-from patchwheel.base.settings import forbids_network, read_settings
-from patchwheel.base.store import Entry, Store, default_store, open_verified
+from patchwheel.base.access import USUAL, Access
+from patchwheel.base.settings import forbids_network
+from patchwheel.base.store import Entry, open_verified
 from patchwheel.errors import ConfigError, IntegrityError, NetworkError
 from patchwheel.progress import SILENT, Reporter
 from patchwheel.wheel.source import FileSource
@@ -29,34 +30,31 @@ __all__ = ["fetch_base", "find_cached_base", "open_base", "peek_base"]
 def open_base(
     pin: BasePin,
     *,
-    settings: IndexSettings | None = None,
-    store: Store | None = None,
+    access: Access = USUAL,
     offline: bool = False,
-    patience: Patience | None = None,
     reporter: Reporter = SILENT,
 ) -> Iterator[IO[bytes]]:
     """Open the pinned file, fetching it first if need be. What was hashed is what is read, by one descriptor.
 
     Args:
         pin: The file.
-        settings: Where packages may come from, by default the user's settings.
-        store: The cache, by default the user's.
+        access: Where files come from and go.
         offline: Don't use the network; ``PATCHWHEEL_OFFLINE=1`` in the environment says the same.
-        patience: When to give up on servers.
         reporter: Is told what happens.
 
     Raises:
         IntegrityError: The bytes that can be had differ from the pin.
         NetworkError: The file could not be had, or offline it is not in the cache.
         ConfigError: The recipe's path leads to no file, or the settings can't be read.
+        UsageError: A variable of patchwheel's says something that it may not say.
         OutputError: The cache can't be written.
     """
     if pin.path is not None:
         file = _open_given(pin, pin.path)
     else:
-        entry = (store or default_store()).entry(pin.file, pin.sha256)
+        entry = access.entry(pin)
         file = _open_cached(entry, offline=offline or forbids_network(), reporter=SILENT) or _fetch(
-            pin, entry, settings=settings, patience=patience, reporter=reporter
+            pin, entry, access, reporter
         )
     with file:
         yield file
@@ -65,26 +63,21 @@ def open_base(
 def fetch_base(
     pin: BasePin,
     *,
-    settings: IndexSettings | None = None,
-    store: Store | None = None,
+    access: Access = USUAL,
     offline: bool = False,
-    patience: Patience | None = None,
     reporter: Reporter = SILENT,
 ) -> Path:
     """Fetch the pinned file unless it is on this machine, and say where. All else as for `open_base`."""
-    store = store or default_store()
-    with open_base(pin, settings=settings, store=store, offline=offline, patience=patience, reporter=reporter):
-        return pin.path or store.entry(pin.file, pin.sha256).path
+    with open_base(pin, access=access, offline=offline, reporter=reporter):
+        return pin.path or access.entry(pin).path
 
 
 @contextmanager
 def peek_base(
     pin: BasePin,
     *,
-    settings: IndexSettings | None = None,
-    store: Store | None = None,
+    access: Access = USUAL,
     offline: bool = False,
-    patience: Patience | None = None,
     reporter: Reporter = SILENT,
 ) -> Iterator[Source]:
     """Read parts of the pinned file, touching nothing: from its path or the cache, else over the network.
@@ -98,25 +91,25 @@ def peek_base(
         NetworkError: It can't be reached, offline it is not in the cache, or the server grants no byte
             ranges.
         ConfigError: The recipe's path leads to no file, or the settings can't be read.
+        UsageError: A variable of patchwheel's says something that it may not say.
     """
     if pin.path is not None:
         file: IO[bytes] | None = _open_given(pin, pin.path)
     else:
-        entry = (store or default_store()).entry(pin.file, pin.sha256)
-        file = _open_cached(entry, offline=offline or forbids_network(), reporter=reporter)
+        file = _open_cached(access.entry(pin), offline=offline or forbids_network(), reporter=reporter)
     if file is not None:
         with file:
             yield FileSource(file)
         return
     from patchwheel.base.http import open_session  # noqa: PLC0415  (requests takes long to import)
 
-    settings = settings or read_settings()
+    settings = access.read_settings()
     with ExitStack() as stack:
         session = stack.enter_context(open_session(settings))
         failures: list[NetworkError | IntegrityError] = []
-        for url in _addresses(pin, settings, session, patience, reporter):
+        for url in _addresses(pin, settings, session, access.patience, reporter):
             try:
-                source = _open_remote(stack, pin, url, session, patience=patience, reporter=reporter)
+                source = _open_remote(stack, pin, url, session, patience=access.patience, reporter=reporter)
             except (NetworkError, IntegrityError) as error:
                 failures.append(error)
             else:
@@ -125,14 +118,19 @@ def peek_base(
         raise _none_of(pin, failures)
 
 
-def find_cached_base(sha256: str, *, store: Store | None = None) -> Path | None:
-    """Where the cache has a file of this digest, if it does. Not verified here: hash what you open."""
-    return (store or default_store()).find(sha256)
+def find_cached_base(sha256: str, *, access: Access = USUAL) -> Path | None:
+    """Where the cache has a file of this digest, if it does. Not verified here: hash what you open.
+
+    ``sha256`` may come from anywhere; there is no file for what is no digest.
+    """
+    return access.find_store().find(sha256)
 
 
 def _open_given(pin: BasePin, path: Path) -> IO[bytes]:
     try:
-        return open_verified(path, pin.sha256)
+        return open_verified(
+            path, pin.sha256, next_step="correct its path or its sha256 under base.wheels of the recipe"
+        )
     except OSError as error:
         raise ConfigError(
             f"can't read the base wheel: {error.strerror}",
@@ -145,12 +143,11 @@ def _open_cached(entry: Entry, *, offline: bool, reporter: Reporter) -> IO[bytes
     """The cached file; online a damaged one counts as absent, for it can be had anew."""
     try:
         file = entry.open()
-    except IntegrityError as error:
-        if not offline:
-            reporter.say(f"the cached {entry.file} is damaged, so the server's is read; patchwheel base fetch mends it")
-            return None
-        error.next_step = "run the same command with network: it fetches the file again"
-        raise
+    except IntegrityError:
+        if offline:
+            raise
+        reporter.say(f"the cached {entry.file} is damaged, so the server's is read; patchwheel base fetch mends it")
+        return None
     if file is None and offline:
         raise NetworkError(
             f"{entry.file} is not in the cache, and the network may not be used",
@@ -161,14 +158,7 @@ def _open_cached(entry: Entry, *, offline: bool, reporter: Reporter) -> IO[bytes
     return file
 
 
-def _fetch(
-    pin: BasePin,
-    entry: Entry,
-    *,
-    settings: IndexSettings | None,
-    patience: Patience | None,
-    reporter: Reporter,
-) -> IO[bytes]:
+def _fetch(pin: BasePin, entry: Entry, access: Access, reporter: Reporter) -> IO[bytes]:
     with entry.held(reporter):
         try:
             file = entry.open()  # again: whoever held it before may have fetched it
@@ -177,22 +167,21 @@ def _fetch(
             entry.evict()
             file = None
         if file is None:
-            file = _download(pin, entry, settings or read_settings(), patience, reporter)
+            file = _download(pin, entry, access, reporter)
             entry.admit(file)
             file.seek(0)
         return file
 
 
-def _download(
-    pin: BasePin, entry: Entry, settings: IndexSettings, patience: Patience | None, reporter: Reporter
-) -> IO[bytes]:
+def _download(pin: BasePin, entry: Entry, access: Access, reporter: Reporter) -> IO[bytes]:
     """Try one address after the other; any that gives the pinned bytes will do."""
     from patchwheel.base.download import download  # noqa: PLC0415  (requests takes long to import)
     from patchwheel.base.http import open_session  # noqa: PLC0415
 
     failures: list[NetworkError | IntegrityError] = []
+    settings = access.read_settings()
     with open_session(settings) as session:
-        for url in _addresses(pin, settings, session, patience, reporter):
+        for url in _addresses(pin, settings, session, access.patience, reporter):
             try:
                 return download(
                     session,
@@ -201,7 +190,7 @@ def _download(
                     sha256=pin.sha256,
                     size=pin.size,
                     label=pin.file,
-                    patience=patience,
+                    patience=access.patience,
                     reporter=reporter,
                 )
             except (NetworkError, IntegrityError) as error:
@@ -215,18 +204,21 @@ def _open_remote(
     url: str,
     session: requests.Session,
     *,
-    patience: Patience | None,
+    patience: Patience,
     reporter: Reporter,
 ) -> Source:
     """The file at an address, once it has shown that it can be read."""
-    from patchwheel.base.download import local_path  # noqa: PLC0415  (requests takes long to import)
+    from patchwheel.base.download import local_path, unreadable  # noqa: PLC0415  (requests takes long to import)
     from patchwheel.base.remote import RemoteSource  # noqa: PLC0415
 
     if (path := local_path(url)) is not None:
         try:
-            return FileSource(stack.enter_context(open_verified(path, pin.sha256)))
+            file = open_verified(
+                path, pin.sha256, next_step="get it from another index, or find out who changed the published file"
+            )
         except OSError as error:
-            raise NetworkError(f"can't read {path.name}: {error.strerror}", where=str(path)) from error
+            raise unreadable(path, error) from error
+        return FileSource(stack.enter_context(file))
     source = RemoteSource(session, url, size=pin.size, patience=patience, reporter=reporter)
     source.read_at(source.size - 1, 1)  # the end, which holds the archive's directory and is needed first
     return source
@@ -247,7 +239,7 @@ def _addresses(
     pin: BasePin,
     settings: IndexSettings,
     session: requests.Session,
-    patience: Patience | None,
+    patience: Patience,
     reporter: Reporter,
 ) -> Iterator[str]:
     if pin.url is not None:

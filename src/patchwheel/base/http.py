@@ -5,7 +5,9 @@ Imported only when the network is really used, for requests takes long to import
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import requests
@@ -21,12 +23,19 @@ if TYPE_CHECKING:
 
     from patchwheel.base.settings import IndexSettings
 
-__all__ = ["check_status", "classified", "open_session"]
+__all__ = ["PART", "Head", "check_status", "classified", "open_session", "read_head"]
+
+PART = 206
+"""The status of an answer that gives the range that was asked for."""
 
 _TOO_MANY = 429
 _BAD = 400
 _BROKEN = 500
 _UNAUTHORISED = (401, 403, 407)
+_CHECK_ADDRESS = "check that the address is right and still serves what is wanted"
+# Numbers of absurd length are no numbers: int() refuses them.
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_CONTENT_RANGE = re.compile(r"bytes (?:(?P<start>[0-9]{1,18})-[0-9]{1,18}|\*)/(?P<total>[0-9]{1,18}|\*)")
 
 
 class _Session(requests.Session):
@@ -69,7 +78,42 @@ def check_status(response: requests.Response, where: str) -> None:
     raise NetworkError(
         f"the server answered {status}",
         where=where,
-        next_step="check the credentials of this index" if status in _UNAUTHORISED else None,
+        next_step="check your credentials for this address" if status in _UNAUTHORISED else _CHECK_ADDRESS,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """What the head of an answer tells of the file on the server.
+
+    Attributes:
+        start: Place of the body's first byte in the file, if the answer is a part of it.
+        total: Length of the whole file in bytes, if the answer is a part of it or tells that there is none.
+        length: Length of the body in bytes, if told.
+        tag: Its strong entity tag, if it has one. A weak tag promises no equal bytes, so it counts for nothing.
+    """
+
+    start: int | None
+    total: int | None
+    length: int | None
+    tag: str | None
+
+    def is_of_another(self, tag: str | None) -> bool:
+        """Whether the file can't be the one that had this tag. Without two tags to compare, nothing is known."""
+        return None not in (tag, self.tag) and tag != self.tag
+
+
+def read_head(response: requests.Response) -> Head:
+    """Read what an answer tells of the file, as far as it does."""
+    match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
+    start, total = (match["start"], match["total"]) if match else (None, None)
+    length = response.headers.get("Content-Length", "").strip()
+    tag = response.headers.get("ETag", "")
+    return Head(
+        start=int(start) if start and response.status_code == PART else None,
+        total=int(total) if total and total != "*" else None,
+        length=int(length) if _NUMBER.fullmatch(length) else None,
+        tag=tag if tag.startswith('"') else None,
     )
 
 
@@ -95,8 +139,8 @@ def classified(where: str) -> Iterator[None]:
         if isinstance(error, _PASSING):
             raise TransientError(_reason(error, text)) from None
         if isinstance(error, requests.exceptions.InvalidJSONError):
-            raise NetworkError("the answer is not valid JSON", where=where) from None
-        raise NetworkError(f"the request failed: {redact(text)}", where=where) from None
+            raise NetworkError("the answer is not valid JSON", where=where, next_step=_CHECK_ADDRESS) from None
+        raise NetworkError(f"the request failed: {redact(text)}", where=where, next_step=_CHECK_ADDRESS) from None
 
 
 _PASSING = (

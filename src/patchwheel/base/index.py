@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from patchwheel.base.download import local_path
 from patchwheel.base.http import check_status, classified
-from patchwheel.base.patience import Patience, persist
+from patchwheel.base.patience import persist
 from patchwheel.base.settings import redact
 from patchwheel.errors import IntegrityError, NetworkError
 from patchwheel.progress import SILENT, Reporter
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from patchwheel.base.patience import Patience
     from patchwheel.base.settings import IndexSettings
 
 __all__ = ["Index", "IndexFile"]
@@ -57,11 +58,10 @@ class Index:
         settings: IndexSettings,
         session: requests.Session,
         *,
-        patience: Patience | None = None,
+        patience: Patience,
         reporter: Reporter = SILENT,
     ) -> None:
         self._session = session
-        patience = patience or Patience()
         self._patience = replace(patience, tries=min(patience.tries, _ASKED))
         self._reporter = reporter
         endpoints = [pypi_simple.PYPI_SIMPLE_ENDPOINT if url is None else url for url in settings.indexes]
@@ -250,5 +250,5 @@ def _nowhere(what: str, answers: list[str]) -> NetworkError:
     return NetworkError(
         f"no index has {what}",
         details="\n".join(f"  - {answer}" for answer in answers) or None,
-        next_step="name an index that has it in PATCHWHEEL_INDEX_URL",
+        next_step="check the network, or name an index that has it in PATCHWHEEL_INDEX_URL",
     )

@@ -69,7 +69,7 @@ def persist(
     *,
     patience: Patience,
     where: str,
-    next_step: str | None = None,
+    next_step: str = "check the connection and the server, and run the same command again",
     progress: Callable[[], int] = lambda: 0,
     reporter: Reporter = SILENT,
 ) -> Result:

@@ -136,7 +136,7 @@ def _pin_given(wheel: PinnedWheel, recipe: Recipe, recipe_path: Path, where: str
         version=recipe.base.version,
         variant=wheel.variant,
         file=file,
-        size=None,
+        size=wheel.size,
         sha256=wheel.sha256,
         url=wheel.url,
         path=path,

@@ -7,9 +7,9 @@ from collections import OrderedDict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from patchwheel.base.download import content_range, local_path
-from patchwheel.base.http import check_status, classified
-from patchwheel.base.patience import Patience, TransientError, persist
+from patchwheel.base.download import local_path, unreadable
+from patchwheel.base.http import check_status, classified, read_head
+from patchwheel.base.patience import TransientError, persist
 from patchwheel.base.settings import redact
 from patchwheel.errors import IntegrityError, NetworkError
 from patchwheel.progress import SILENT, Reporter
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import requests
+
+    from patchwheel.base.patience import Patience
 
 __all__ = ["RemoteSource", "open_source"]
 
@@ -30,9 +32,6 @@ AHEAD = 8
 
 KEPT = 64
 """Blocks kept in memory."""
-
-_OK = 200
-_PART = 206
 
 
 class RemoteSource:
@@ -48,7 +47,7 @@ class RemoteSource:
         url: str,
         *,
         size: int | None = None,
-        patience: Patience | None = None,
+        patience: Patience,
         reporter: Reporter = SILENT,
     ) -> None:
         """Prepare to read; with an unknown ``size``, the server is asked for it at once.
@@ -59,7 +58,7 @@ class RemoteSource:
         self.transferred = 0
         self._session = session
         self._url = url
-        self._patience = patience or Patience()
+        self._patience = patience
         self._reporter = reporter
         self._lock = threading.Lock()
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
@@ -129,8 +128,8 @@ class RemoteSource:
         return data
 
     def _check(self, response: requests.Response, start: int) -> None:
-        found, total = content_range(response)
-        if response.status_code != _PART or found != start or total is None:
+        head = read_head(response)
+        if head.start != start or head.total is None:
             raise NetworkError(
                 "the server grants no byte ranges",
                 where=self.name,
@@ -139,18 +138,22 @@ class RemoteSource:
                 next_step="run `patchwheel base fetch`, then the whole file is read from the cache",
             )
         if self._size is None:
-            self._size = total
-        elif total != self._size:
+            self._size = head.total
+        elif head.total != self._size:
             raise IntegrityError(
                 "the file on the server has another length than pinned",
                 where=self.name,
                 expected=f"{self._size} bytes",
-                found=f"{total} bytes",
+                found=f"{head.total} bytes",
+                next_step="get it from another index, or find out who changed the published file",
             )
-        tag = response.headers.get("ETag")
-        if self._tag and tag != self._tag:
-            raise NetworkError("the file on the server changed while it was read", where=self.name)
-        self._tag = tag
+        if head.is_of_another(self._tag):
+            raise NetworkError(
+                "the file on the server changed while it was read",
+                where=self.name,
+                next_step="run the same command again",
+            )
+        self._tag = head.tag or self._tag
 
 
 @contextmanager
@@ -159,7 +162,7 @@ def open_source(
     url: str,
     *,
     size: int | None = None,
-    patience: Patience | None = None,
+    patience: Patience,
     reporter: Reporter = SILENT,
 ) -> Iterator[Source]:
     """The file at an http, https or ``file:`` address, to read from anywhere in it.
@@ -173,6 +176,6 @@ def open_source(
     try:
         file = path.open("rb")
     except OSError as error:
-        raise NetworkError(f"can't read {path.name}: {error.strerror}", where=str(path)) from error
+        raise unreadable(path, error) from error
     with file:
         yield FileSource(file)

@@ -3,7 +3,7 @@
 Every input is pinned by sha256, so it does not matter for safety which index serves it: all that are
 configured are tried. What is read, in the order in which indexes are tried:
 
-1. ``index_urls`` given by the caller, then ``PATCHWHEEL_INDEX_URL`` (one or more, separated by spaces).
+1. ``PATCHWHEEL_INDEX_URL`` (one or more addresses or folders, separated by spaces).
 2. uv: ``UV_DEFAULT_INDEX``, ``UV_INDEX_URL``, ``UV_INDEX``, ``UV_EXTRA_INDEX_URL``, ``UV_FIND_LINKS``; then
    ``uv.toml`` of the user and of the system, or the one named by ``UV_CONFIG_FILE`` (none with
    ``UV_NO_CONFIG``): ``[[index]]``, ``index-url``, ``extra-index-url``, ``find-links``, there and under
@@ -38,7 +38,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 __all__ = ["IndexSettings", "forbids_network", "read_settings", "redact"]
 
@@ -79,7 +79,6 @@ class _Found:
 def read_settings(
     environ: Mapping[str, str] | None = None,
     *,
-    index_urls: Iterable[str] = (),
     etc: Path = Path("/etc"),
     prefix: Path | None = None,
 ) -> IndexSettings:
@@ -87,15 +86,15 @@ def read_settings(
 
     Args:
         environ: Environment variables, by default the process's.
-        index_urls: Indexes to try before all others.
         etc: Folder of the system's configuration.
         prefix: Folder of the Python environment, by default the running one's.
 
     Raises:
         ConfigError: A configuration file of pip or uv can't be read.
+        UsageError: ``PATCHWHEEL_INDEX_URL`` names neither an address nor a folder.
     """
     environ = os.environ if environ is None else environ
-    own = (*index_urls, *environ.get("PATCHWHEEL_INDEX_URL", "").split())
+    own = tuple(map(_checked, _words(environ.get("PATCHWHEEL_INDEX_URL"))))
     pip = _pip_values(environ, etc, Path(sys.prefix) if prefix is None else prefix)
     sources = (_Found(default=own), _read_uv(environ, etc), _read_pip(pip))
     indexes: list[str | None] = [_as_url(url) for found in sources for url in (*found.default, *found.extra)]
@@ -247,6 +246,18 @@ def _user_folder(environ: Mapping[str, str]) -> Path:
 def _system_folders(environ: Mapping[str, str], etc: Path) -> list[Path]:
     named = environ.get("XDG_CONFIG_DIRS")
     return [Path(folder) for folder in named.split(os.pathsep) if folder] if named else [etc / "xdg"]
+
+
+def _checked(text: str) -> str:
+    """What our own variable says; others' variables are taken as their tools take them."""
+    if not _URL.match(text) and not Path(text).expanduser().is_dir():
+        raise UsageError(
+            "PATCHWHEEL_INDEX_URL names neither an address nor a folder",
+            expected="addresses such as https://host/simple/, or existing folders, separated by spaces",
+            found=redact(f"//{text}")[2:],  # it may be an address, with a password, that lacks its https:
+            next_step="correct it, or unset it",
+        )
+    return text
 
 
 def _as_url(text: str) -> str:

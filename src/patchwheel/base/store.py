@@ -7,23 +7,25 @@ because of its name: every use hashes the file anew, through the descriptor that
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from patchwheel.errors import IntegrityError, OutputError
-from patchwheel.files import sha256_file, writing
+from patchwheel.files import sha256_bytes, sha256_file, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from patchwheel.progress import Reporter
 
-__all__ = ["Entry", "Store", "default_store", "open_verified"]
+__all__ = ["Entry", "Store", "default_store", "holding", "open_verified"]
 
 _ELSEWHERE = "in another folder, named by PATCHWHEEL_CACHE_DIR"
 _READ_ONLY = 0o444
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,9 @@ class Entry:
             OutputError: It is there, but can't be read.
         """
         try:
-            return open_verified(self.path, self.sha256)
+            return open_verified(
+                self.path, self.sha256, next_step="run the same command with network: it fetches the file again"
+            )
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -69,20 +73,8 @@ class Entry:
         Raises:
             OutputError: The cache can't be written.
         """
-        from filelock import FileLock, Timeout  # noqa: PLC0415  (not needed for what is cached)
-
-        with writing(self.folder, _ELSEWHERE):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / ".lock")
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                reporter.say(f"another process is fetching {self.file}: waiting for it")
-                lock.acquire()
-        try:
+        with holding(self.folder / ".lock", f"another process is fetching {self.file}: waiting for it", reporter):
             yield
-        finally:
-            lock.release()
 
     def admit(self, file: IO[bytes]) -> None:
         """Give the partial file, which ``file`` has open and has verified, its good name."""
@@ -105,13 +97,25 @@ class Store:
     root: Path
 
     def find(self, sha256: str) -> Path | None:
-        """A file of this digest, whatever its name; not verified."""
+        """A regular file of this digest, whatever its name; not verified. None if it isn't a digest at all."""
+        if not _SHA256.fullmatch(sha256):
+            return None  # it may come from a stranger's record, and ``..`` would lead out of the cache
         folder = self.entry("", sha256).folder
-        return next(iter(sorted(folder.glob("[!.]*"))), None)
+        return next((path for path in sorted(folder.glob("[!.]*")) if path.is_file()), None)
 
     def entry(self, file: str, sha256: str) -> Entry:
-        """The place of a file."""
+        """The place of a file.
+
+        Raises:
+            ValueError: ``sha256`` is not 64 lower-case hex digits.
+        """
+        if not _SHA256.fullmatch(sha256):
+            raise ValueError(f"not a sha256: {sha256!r}")
         return Entry(folder=self.root / "sha256" / sha256[:2] / sha256, file=file, sha256=sha256)
+
+    def lock_of(self, path: Path) -> Path:
+        """Where the lock on a file outside of the cache lies, so that none is left beside that file."""
+        return self.root / "locks" / f"{sha256_bytes(os.fsencode(path.resolve()))}.lock"
 
 
 def default_store(environ: Mapping[str, str] | None = None) -> Store:
@@ -124,8 +128,36 @@ def default_store(environ: Mapping[str, str] | None = None) -> Store:
     return Store(root=user_cache_path("patchwheel"))
 
 
-def open_verified(path: Path, sha256: str) -> IO[bytes]:
+@contextmanager
+def holding(lock_file: Path, waiting: str, reporter: Reporter) -> Iterator[None]:
+    """Hold a lock in the cache against other processes, and say ``waiting`` if one of them has it.
+
+    Raises:
+        OutputError: The cache can't be written.
+    """
+    from filelock import FileLock, Timeout  # noqa: PLC0415  (not needed for what is cached)
+
+    with writing(lock_file, _ELSEWHERE):
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(lock_file)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            reporter.say(waiting)
+            lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def open_verified(path: Path, sha256: str, *, next_step: str) -> IO[bytes]:
     """Open a file whose content is pinned, at its start.
+
+    Args:
+        path: The file.
+        sha256: Digest that it must have.
+        next_step: What the error tells to do if it has another.
 
     Raises:
         IntegrityError: The content is another.
@@ -133,7 +165,7 @@ def open_verified(path: Path, sha256: str) -> IO[bytes]:
     """
     file = path.open("rb")
     try:
-        _check(file, path, sha256)
+        _check(file, path, sha256, next_step)
     except BaseException:
         file.close()
         raise
@@ -141,11 +173,12 @@ def open_verified(path: Path, sha256: str) -> IO[bytes]:
     return file
 
 
-def _check(file: IO[bytes], path: Path, sha256: str) -> None:
+def _check(file: IO[bytes], path: Path, sha256: str, next_step: str) -> None:
     if (found := sha256_file(file)) != sha256:
         raise IntegrityError(
             f"{path.name} has another content than pinned",
             where=str(path),
             expected=f"sha256 {sha256}",
             found=f"sha256 {found} ({os.fstat(file.fileno()).st_size} bytes)",
+            next_step=next_step,
         )

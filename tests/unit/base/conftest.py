@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.fileserver import FileServer, running_server
 
-from patchwheel.base import IndexSettings, Patience, Store
+from patchwheel.base import Access, IndexSettings, Patience, Store
 from patchwheel.base.http import open_session
 from patchwheel.progress import Reporter
 
@@ -85,3 +85,9 @@ def store(tmp_path: Path) -> Store:
 def settings(server: FileServer) -> IndexSettings:
     """The server as the only index."""
     return IndexSettings(indexes=(server.url("/simple/"),))
+
+
+@pytest.fixture
+def access(settings: IndexSettings, store: Store, patience: Patience) -> Access:
+    """The server, an empty cache, and little patience."""
+    return Access(settings=settings, store=store, patience=patience)

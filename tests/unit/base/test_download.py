@@ -8,6 +8,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+import requests
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -15,14 +16,13 @@ from support.fileserver import Act, FileServer, running_server
 
 from patchwheel.base import IndexSettings, Patience
 from patchwheel.base.download import download
-from patchwheel.base.http import open_session
+from patchwheel.base.http import Head, open_session, read_head
 from patchwheel.errors import IntegrityError, NetworkError, OutputError
 from patchwheel.progress import SILENT, Reporter
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import requests
     from unit.base.conftest import Listener
 
 DATA = random.Random(1).randbytes(200_000)
@@ -79,6 +79,52 @@ def test_one_request_when_all_is_well(case: Case, listener: Listener) -> None:
     assert case.server.seen[0].headers["Accept-Encoding"] == "identity"
     assert sum(listener.moved) == len(DATA)
     assert listener.said == []
+
+
+def test_an_endless_file_of_unknown_length_does_not_fill_the_disk(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("patchwheel.base.download.CEILING", 300_000)
+    with pytest.raises(IntegrityError, match="not pinned") as caught:
+        case.run(Act(endless=True), size=None)
+    assert caught.value.expected == "at most 300000 bytes"
+    assert not case.partial.exists()
+    assert case.server.sent < 20_000_000, "it was the client that stopped"
+    case.partial.write_bytes(bytes(300_001))
+    monkeypatch.setattr("patchwheel.base.download.CEILING", len(DATA))
+    assert case.run(size=None) == DATA, "the ceiling itself may be reached"
+    assert case.ranges[-1] is None
+
+
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "expected"),
+    [
+        (200, {}, (None, None, None, None)),
+        (200, {"Content-Length": "5", "ETag": '"x"'}, (None, None, 5, '"x"')),
+        (200, {"Content-Range": "bytes 1-2/3", "ETag": 'W/"x"'}, (None, 3, None, None)),
+        (206, {"Content-Range": "bytes 1-2/3"}, (1, 3, None, None)),
+        (206, {"Content-Range": "bytes 1-2/*"}, (1, None, None, None)),
+        (416, {"Content-Range": "bytes */3"}, (None, 3, None, None)),
+        (206, {"Content-Range": "lines 1-2/3", "Content-Length": "-5"}, (None, None, None, None)),
+        (206, {"Content-Range": f"bytes {DIGITS}-2/3", "Content-Length": DIGITS}, (None, None, None, None)),
+        (206, {"Content-Range": f"bytes 1-2/{DIGITS}", "Content-Length": "\N{SUPERSCRIPT TWO}"}, (None,) * 4),
+    ],
+)
+def test_what_the_head_of_an_answer_tells(status: int, headers: dict[str, str], expected: tuple[object, ...]) -> None:
+    response = requests.Response()
+    response.status_code = status
+    response.headers.update(headers)
+    head = read_head(response)
+    assert (head.start, head.total, head.length, head.tag) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "changed"),
+    [(None, None, False), (None, '"b"', False), ('"a"', None, False), ('"a"', '"a"', False), ('"a"', '"b"', True)],
+)
+def test_only_two_tags_prove_a_change(before: str | None, now: str | None, changed: bool) -> None:  # noqa: FBT001
+    assert Head(start=None, total=None, length=None, tag=now).is_of_another(before) is changed
 
 
 def test_redirects_are_followed_with_the_range(case: Case) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.fileserver import Act, FileServer
 
 from patchwheel.base import (
+    Access,
     BasePin,
     IndexSettings,
-    Patience,
     Store,
     fetch_base,
     find_cached_base,
@@ -51,30 +52,27 @@ PIN = pin_of()
 class Fetcher:
     """The public functions with the fixtures put in."""
 
-    def __init__(self, settings: IndexSettings, store: Store, patience: Patience, listener: Listener) -> None:
-        self.options: dict[str, Any] = {
-            "settings": settings,
-            "store": store,
-            "patience": patience,
-            "reporter": listener,
-        }
-        self.path = store.entry(FILE, SHA256).path
+    def __init__(self, access: Access, listener: Listener) -> None:
+        self.access = access
+        self.listener = listener
+        self.path = access.find_store().entry(FILE, SHA256).path
+
+    def options(self, *, offline: bool = False, **changes: Any) -> dict[str, Any]:
+        return {"access": replace(self.access, **changes), "offline": offline, "reporter": self.listener}
 
     def read(self, pin: BasePin = PIN, **changes: Any) -> bytes:
-        with open_base(pin, **{**self.options, **changes}) as file:
+        with open_base(pin, **self.options(**changes)) as file:
             return file.read()
 
     def peek(self, pin: BasePin = PIN, **changes: Any) -> tuple[int, bytes]:
-        with peek_base(pin, **{**self.options, **changes}) as source:
+        with peek_base(pin, **self.options(**changes)) as source:
             return source.size, source.read_at(4, 5)
 
 
 @pytest.fixture
-def fetcher(
-    server: FileServer, settings: IndexSettings, store: Store, patience: Patience, listener: Listener
-) -> Fetcher:
+def fetcher(server: FileServer, access: Access, listener: Listener) -> Fetcher:
     server.index("vllm", {FILE: DATA})
-    return Fetcher(settings, store, patience, listener)
+    return Fetcher(access, listener)
 
 
 @pytest.fixture
@@ -94,10 +92,33 @@ def test_is_fetched_once_and_kept_read_only(fetcher: Fetcher, server: FileServer
     assert [path.name for path in fetcher.path.parent.iterdir() if path.suffix == ".partial"] == []
 
 
-def test_fetch_says_where(fetcher: Fetcher, store: Store) -> None:
-    assert find_cached_base(SHA256, store=store) is None
-    assert fetch_base(PIN, **fetcher.options) == fetcher.path
-    assert find_cached_base(SHA256, store=store) == fetcher.path
+def test_fetch_says_where(fetcher: Fetcher) -> None:
+    assert find_cached_base(SHA256, access=fetcher.access) is None
+    assert fetch_base(PIN, **fetcher.options()) == fetcher.path
+    assert find_cached_base(SHA256, access=fetcher.access) == fetcher.path
+    assert find_cached_base(SHA256) == fetcher.path, "the user's own cache is the usual one"
+
+
+@pytest.mark.parametrize(
+    "digest",
+    ["", "..", "../..", "/", "a" * 63, "a" * 65, "A" * 64, "a" * 64 + "\n", "../" * 21 + "a", "\N{DIGIT ONE}\0"],
+)
+def test_what_is_no_digest_leads_nowhere(store: Store, tmp_path: Path, digest: str) -> None:
+    (store.root / "sha256" / "aa").mkdir(parents=True)
+    for folder in (tmp_path, store.root, store.root / "sha256"):
+        (folder / "secret").write_bytes(b"not for strangers")
+    assert find_cached_base(digest, access=Access(store=store)) is None
+    with pytest.raises(ValueError, match="not a sha256"):
+        store.entry(FILE, digest)
+
+
+def test_only_regular_files_count_as_cached(fetcher: Fetcher) -> None:
+    fetcher.path.mkdir(parents=True)
+    (fetcher.path.parent / ".hidden").write_bytes(b"")
+    os.mkfifo(fetcher.path.parent / "pipe.whl")
+    assert find_cached_base(SHA256, access=fetcher.access) is None
+    (fetcher.path.parent / "z.whl").write_bytes(DATA)
+    assert find_cached_base(SHA256, access=fetcher.access) == fetcher.path.parent / "z.whl"
 
 
 @pytest.mark.parametrize("damage", [b"x" + DATA[1:], DATA[:-1], b""], ids=["changed", "cut", "empty"])
@@ -122,7 +143,7 @@ def test_a_damaged_cached_file_is_gone_even_if_it_cannot_be_had_anew(
 
 
 def test_what_was_hashed_is_what_is_read(fetcher: Fetcher, cached: Path) -> None:
-    with open_base(PIN, **fetcher.options) as file:
+    with open_base(PIN, **fetcher.options()) as file:
         cached.unlink()
         cached.write_bytes(bytes(len(DATA)))
         assert file.read() == DATA
@@ -154,8 +175,10 @@ def test_offline_is_off_when_the_variable_says_so(fetcher: Fetcher, monkeypatch:
 
 def test_offline_a_damaged_file_is_told(fetcher: Fetcher, cached: Path) -> None:
     cached.write_bytes(b"damaged")
-    with pytest.raises(IntegrityError, match="another content"):
-        fetcher.read(offline=True)
+    for action in (fetcher.read, fetcher.peek):
+        with pytest.raises(IntegrityError, match="another content") as caught:
+            action(offline=True)
+        assert "with network" in (caught.value.next_step or "")
 
 
 def test_a_given_path_is_used_in_place(fetcher: Fetcher, server: FileServer, tmp_path: Path) -> None:
@@ -164,7 +187,7 @@ def test_a_given_path_is_used_in_place(fetcher: Fetcher, server: FileServer, tmp
     pin = pin_of(path=path, size=None)
     assert fetcher.read(pin) == DATA
     assert fetcher.peek(pin) == (len(DATA), DATA[4:9])
-    assert fetch_base(pin, **fetcher.options) == path
+    assert fetch_base(pin, **fetcher.options()) == path
     assert server.seen == []
 
 
@@ -178,6 +201,7 @@ def test_a_given_path_is_held_to_the_pin(fetcher: Fetcher, tmp_path: Path) -> No
         with pytest.raises(IntegrityError, match="another content than pinned") as caught:
             action(pin)
         assert SHA256 in (caught.value.expected or "")
+        assert "base.wheels" in (caught.value.next_step or "")
     assert (tmp_path / FILE).exists(), "a file of the user's is not ours to remove"
 
 
@@ -187,6 +211,19 @@ def test_a_given_address_is_used_without_an_index(fetcher: Fetcher, server: File
     assert fetcher.peek(pin) == (len(DATA), DATA[4:9])
     assert fetcher.read(pin) == DATA
     assert server.requests("/simple/vllm/") == []
+
+
+def test_a_given_address_is_held_to_its_size(
+    fetcher: Fetcher, server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.files["/x.whl"] = DATA
+    with pytest.raises(IntegrityError, match="longer than pinned"):
+        fetcher.read(pin_of(url=server.url("/x.whl"), size=5))
+    monkeypatch.setattr("patchwheel.base.download.CEILING", len(DATA) - 1)
+    with pytest.raises(IntegrityError, match="not pinned") as caught:
+        fetcher.read(pin_of(url=server.url("/x.whl"), size=None))
+    assert "base.wheels" in (caught.value.next_step or "")
+    assert fetcher.read(pin_of(url=server.url("/x.whl"))) == DATA
 
 
 def test_any_index_that_has_the_pinned_bytes_will_do(fetcher: Fetcher, server: FileServer, listener: Listener) -> None:
@@ -224,7 +261,7 @@ def test_an_index_that_lies_about_its_digest_is_refused(fetcher: Fetcher, server
     server.files[f"/files/{FILE}"] = bytes(len(DATA))
     with pytest.raises(IntegrityError, match="another content than pinned"):
         fetcher.read()
-    assert find_cached_base(SHA256, store=fetcher.options["store"]) is None
+    assert find_cached_base(SHA256, access=fetcher.access) is None
 
 
 def test_a_release_that_no_index_has_is_told(fetcher: Fetcher, server: FileServer) -> None:
@@ -283,9 +320,14 @@ def test_peek_reads_parts_from_the_server_and_touches_nothing(
     assert server.requests(f"/files/{FILE}")[0].headers["Range"].startswith("bytes=0-")
 
 
-def test_peek_passes_a_damaged_cached_file_by(fetcher: Fetcher, cached: Path) -> None:
+def test_peek_tells_of_a_damaged_cached_file_and_passes_it_by(
+    fetcher: Fetcher, listener: Listener, cached: Path
+) -> None:
     cached.write_bytes(b"damaged")
     assert fetcher.peek() == (len(DATA), DATA[4:9])
+    [said] = listener.said
+    assert "is damaged" in said
+    assert "patchwheel base fetch" in said
     assert cached.read_bytes() == b"damaged", "peeking touches nothing"
 
 
@@ -311,5 +353,5 @@ def test_settings_of_the_environment_are_the_default(
     fetcher: Fetcher, server: FileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATCHWHEEL_INDEX_URL", server.url("/simple"))
-    with open_base(PIN, store=fetcher.options["store"]) as file:
+    with open_base(PIN, access=Access(store=fetcher.access.store)) as file:
         assert os.fstat(file.fileno()).st_size == len(DATA)

@@ -10,7 +10,7 @@ import pytest
 from support.fileserver import Act, FileServer
 
 from patchwheel.base import IndexSettings, Patience
-from patchwheel.base.index import Index, IndexFile
+from patchwheel.base.index import Index, IndexFile, _with_credentials
 from patchwheel.errors import IntegrityError, NetworkError
 
 if TYPE_CHECKING:
@@ -66,8 +66,13 @@ def test_the_first_index_with_the_release_is_believed(asker: Asker) -> None:
     asker.server.types["/first/vllm/"] = "text/html"
     assert [each.file for each in asker.index("/first/", "/simple/").files("vllm", "1.0")] == [WHEEL]
     assert [each.file for each in asker.index("/first/", "/simple/").files("vllm", "1.0.1")] == [OTHER]
-    with pytest.raises(NetworkError, match=r"no index has vllm 2\.0"):
-        asker.index("/first/", "/simple/").files("vllm", "2.0")
+    with pytest.raises(NetworkError, match=r"no index has vllm 2\.0") as caught:
+        asker.index("/first/", "/simple/", "/none/").files("vllm", "2.0")
+    assert (caught.value.details or "").splitlines() == [
+        f"  - {asker.server.url('/first/')}: has vllm, the newest being 1.0.1",
+        f"  - {asker.server.url('/simple/')}: has vllm, the newest being 1.0",
+        f"  - {asker.server.url('/none/')}: doesn't have it",
+    ]
 
 
 def test_an_index_is_asked_again_if_it_falters(asker: Asker) -> None:
@@ -123,6 +128,21 @@ def test_credentials_of_an_index_go_to_its_own_server_only(asker: Asker) -> None
     assert "secret" not in repr(found)
 
 
+@pytest.mark.parametrize(
+    ("url", "same_server"),
+    [
+        ("https://host/f", True),
+        ("http://host/f", False),
+        ("https://host:444/f", False),
+        ("https://other/f", False),
+        ("https://host.other/f", False),
+    ],
+)
+def test_credentials_go_over_the_same_scheme_only(url: str, same_server: bool) -> None:  # noqa: FBT001
+    expected = url.replace("//", "//user:secret@") if same_server else url
+    assert _with_credentials(url, "https://user:secret@host/simple/") == expected
+
+
 def test_pages_from_the_network_may_not_name_local_files(asker: Asker, tmp_path: Path) -> None:
     page = f'<a href="{tmp_path.as_uri()}/{WHEEL}#sha256={SHA256}">{WHEEL}</a>'
     asker.server.files["/simple/vllm/"] = page.encode()
@@ -162,8 +182,12 @@ def test_link_pages(asker: Asker, tmp_path: Path) -> None:
 
 
 def test_local_indexes(asker: Asker, tmp_path: Path) -> None:
-    with pytest.raises(NetworkError, match="no index has"):
-        asker.addresses(tmp_path.as_uri())
+    with pytest.raises(NetworkError, match="no index has") as caught:
+        asker.addresses(tmp_path.as_uri(), (tmp_path / "none").as_uri())
+    assert (caught.value.details or "").splitlines() == [
+        f"  - {tmp_path.as_uri()}: doesn't have it",
+        f"  - {tmp_path.as_uri()}/none: no such file or folder",
+    ]
     (tmp_path / "vllm" / "index.html").mkdir(parents=True)
     with pytest.raises(NetworkError, match="no index has") as caught:
         asker.addresses(tmp_path.as_uri())

@@ -18,7 +18,7 @@ from patchwheel.base import (
 )
 from patchwheel.errors import ConfigError, PinError, UsageError
 from patchwheel.project import Project, find_project
-from patchwheel.recipe import BaseChoice, PinnedWheel, Recipe
+from patchwheel.recipe import BaseChoice, PinnedWheel, Recipe, load_recipe
 from patchwheel.wheel.names import wheel_arch
 
 if TYPE_CHECKING:
@@ -201,7 +201,31 @@ def test_pins_of_given_files(project: Project, tmp_path: Path) -> None:
 def test_pins_of_given_addresses(project: Project, start: str) -> None:
     url = f"{start}/{LOCAL.replace('+', '%2B')}?download=1"
     pin = pin_base(given(url=url), project.recipes / "r.toml", project)
-    assert (pin.url, pin.file, pin.variant) == (url, LOCAL, "x86_64-cu12")
+    assert (pin.url, pin.file, pin.variant, pin.size) == (url, LOCAL, "x86_64-cu12", None)
+    assert pin_base(given(url=url, size=7), project.recipes / "r.toml", project).size == 7
+
+
+def test_a_given_size_is_a_number_of_bytes(tmp_path: Path) -> None:
+    text = """
+name = "r"
+summary = "s"
+label = "l"
+series = ["one"]
+[base]
+project = "vllm"
+version = "0.21.0"
+[[base.wheels]]
+variant = "x86_64-cu12"
+sha256 = "{digest}"
+url = "https://host/x.whl"
+size = {size}
+"""
+    path = tmp_path / "r.toml"
+    path.write_text(text.format(digest="a" * 64, size=7))
+    assert load_recipe(path).base.wheels[0].size == 7
+    path.write_text(text.format(digest="a" * 64, size=0))
+    with pytest.raises(ConfigError, match="Expected int >= 1"):
+        load_recipe(path)
 
 
 @pytest.mark.parametrize("start", ["http://user:secret@host", "ftp://host", "file://", "http://127.0.0.1.host"])

@@ -16,10 +16,10 @@ from support.fileserver import Act, FileServer
 from unit.base.test_fetch import pin_of
 
 import patchwheel
-from patchwheel.base import IndexSettings, Store, open_base
+from patchwheel.base import Access, IndexSettings, open_base
 
 if TYPE_CHECKING:
-    from patchwheel.base import Patience
+    from patchwheel.base import Patience, Store
 
 DATA = random.Random(2).randbytes(300_000)
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -63,7 +63,7 @@ def test_a_killed_download_is_gone_on_with(server: FileServer, store: Store, pat
         process.send_signal(signal.SIGKILL)
     assert not entry.path.exists(), "nothing half-done has a good name"
     server.gate.set()
-    with open_base(pin, settings=IndexSettings(), store=store, patience=patience) as file:
+    with open_base(pin, access=Access(settings=IndexSettings(), store=store, patience=patience)) as file:
         assert file.read() == DATA
     assert server.requests("/x.whl")[1].headers["Range"] == "bytes=200000-"
 

@@ -70,8 +70,9 @@ def test_threads_may_share_it(source: RemoteSource) -> None:
 
 def test_troubles_that_pass_are_waited_for(source: RemoteSource, server: FileServer) -> None:
     server.acts = [Act(status=503), Act(cut=10), Act(stall=10), Act()]
-    with pytest.raises(NetworkError, match="gave up after 3"):
+    with pytest.raises(NetworkError, match="gave up after 3") as caught:
         source.read_at(0, 1000)
+    assert "again" in (caught.value.next_step or "")
     server.acts = [Act(status=503), Act(cut=10)]
     assert source.read_at(0, 1000) == DATA[:1000]
 
@@ -93,13 +94,22 @@ def test_another_length_than_pinned_is_refused(
     with pytest.raises(IntegrityError, match="another length") as caught:
         source.read_at(0, 1)
     assert (caught.value.expected, caught.value.found) == ("49999 bytes", "50000 bytes")
+    assert caught.value.next_step
 
 
 def test_a_file_that_changes_meanwhile_is_refused(source: RemoteSource, server: FileServer) -> None:
     source.read_at(0, 1)
+    server.acts = [Act(tag=None)]
+    source.read_at(3000, 1)
     server.default = Act(tag='"two"')
-    with pytest.raises(NetworkError, match="changed"):
+    with pytest.raises(NetworkError, match="changed") as caught:
         source.read_at(5000, 1)
+    assert caught.value.next_step
+
+
+def test_weak_tags_prove_nothing(source: RemoteSource, server: FileServer) -> None:
+    server.acts = [Act(tag='W/"one"'), Act(tag='W/"two"')]
+    assert source.read_at(0, 1) + source.read_at(5000, 1) == DATA[:1] + DATA[5000:5001]
 
 
 @pytest.mark.parametrize("act", [Act(ranges=False), Act(shift=1)], ids=["whole", "elsewhere"])
@@ -110,14 +120,15 @@ def test_a_server_that_grants_no_ranges_is_told(source: RemoteSource, server: Fi
     assert len(server.seen) == 1
 
 
-def test_the_name_holds_no_secret(server: FileServer, session: requests.Session) -> None:
-    source = RemoteSource(session, "https://user:secret@host/f?token=secret", size=1)
+def test_the_name_holds_no_secret(session: requests.Session, patience: Patience) -> None:
+    source = RemoteSource(session, "https://user:secret@host/f?token=secret", size=1, patience=patience)
     assert source.name == "https://***@host/f?***"
 
 
-def test_local_files_are_opened_in_place(session: requests.Session, tmp_path: Path) -> None:
+def test_local_files_are_opened_in_place(session: requests.Session, patience: Patience, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(DATA)
-    with open_source(session, (tmp_path / "f").as_uri()) as source:
+    with open_source(session, (tmp_path / "f").as_uri(), patience=patience) as source:
         assert source.read_at(10, 20) == DATA[10:30]
-    with pytest.raises(NetworkError, match="can't read g"), open_source(session, (tmp_path / "g").as_uri()):
+    missing = (tmp_path / "g").as_uri()
+    with pytest.raises(NetworkError, match="can't read g"), open_source(session, missing, patience=patience):
         pass

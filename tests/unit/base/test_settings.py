@@ -8,7 +8,8 @@ import pytest
 
 from patchwheel.base import IndexSettings, read_settings, redact
 from patchwheel.base.http import open_session
-from patchwheel.errors import ConfigError
+from patchwheel.base.settings import forbids_network
+from patchwheel.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,13 +28,8 @@ class Machine:
         target.write_text(text)
         return target
 
-    def read(self, *index_urls: str, **environ: str) -> IndexSettings:
-        return read_settings(
-            {**self.environ, **environ},
-            index_urls=index_urls,
-            etc=self.root / "etc",
-            prefix=self.root / "venv",
-        )
+    def read(self, **environ: str) -> IndexSettings:
+        return read_settings({**self.environ, **environ}, etc=self.root / "etc", prefix=self.root / "venv")
 
 
 @pytest.fixture
@@ -45,9 +41,46 @@ def test_nothing_set_means_the_public_index(machine: Machine) -> None:
     assert machine.read() == IndexSettings(indexes=(None,))
 
 
-def test_what_is_asked_for_comes_first(machine: Machine) -> None:
-    settings = machine.read("https://a/", PATCHWHEEL_INDEX_URL="https://b/ https://c/", UV_DEFAULT_INDEX="https://d/")
-    assert settings.indexes == ("https://a/", "https://b/", "https://c/", "https://d/")
+def test_our_own_variable_comes_first(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "simple").mkdir()
+    monkeypatch.chdir(tmp_path)
+    settings = machine.read(PATCHWHEEL_INDEX_URL=f"https://a/ {tmp_path} simple", UV_DEFAULT_INDEX="https://d/")
+    assert settings.indexes == ("https://a/", tmp_path.as_uri(), (tmp_path / "simple").as_uri(), "https://d/")
+
+
+@pytest.mark.parametrize("value", ["nonsense", "https://a/ nonsense", "user:secret@host/simple", "host?token=secret"])
+def test_our_own_variable_must_make_sense(machine: Machine, value: str) -> None:
+    with pytest.raises(UsageError, match="neither an address nor a folder") as caught:
+        machine.read(PATCHWHEEL_INDEX_URL=value)
+    assert caught.value.found in ("nonsense", "***@host/simple", "host?***")
+
+
+def test_others_variables_are_taken_as_they_are(machine: Machine, tmp_path: Path) -> None:
+    assert machine.read(PIP_INDEX_URL=str(tmp_path / "none")).indexes == ((tmp_path / "none").as_uri(),)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, False),
+        ("", False),
+        ("0", False),
+        ("No", False),
+        (" off ", False),
+        ("1", True),
+        ("YES", True),
+        ("t", True),
+    ],
+)
+def test_whether_the_network_is_forbidden(value: str | None, expected: bool) -> None:  # noqa: FBT001
+    assert forbids_network({} if value is None else {"PATCHWHEEL_OFFLINE": value}) is expected
+
+
+@pytest.mark.parametrize("value", ["2", "maybe", "off line"])
+def test_whether_the_network_is_forbidden_must_be_clear(value: str) -> None:
+    with pytest.raises(UsageError, match="neither yes nor no") as caught:
+        forbids_network({"PATCHWHEEL_OFFLINE": value})
+    assert caught.value.found == repr(value)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +96,6 @@ def test_what_is_asked_for_comes_first(machine: Machine) -> None:
         ("PIP_EXTRA_INDEX_URL", "https://a/ file:///b", ("https://a/", "file:///b", None)),
         ("PIP_NO_INDEX", "true", ()),
         ("PATCHWHEEL_INDEX_URL", "https://a/", ("https://a/",)),
-        ("PATCHWHEEL_INDEX_URL", "/some/folder", ("file:///some/folder",)),
     ],
 )
 def test_variables_with_indexes(machine: Machine, name: str, value: str, expected: tuple[str | None, ...]) -> None:
@@ -243,6 +275,6 @@ def test_redaction(text: str, expected: str) -> None:
 
 def test_settings_do_not_show_addresses(machine: Machine) -> None:
     url = "https://user:secret@host/"
-    settings = machine.read(url, PIP_FIND_LINKS=url, PIP_PROXY=url)
+    settings = machine.read(PATCHWHEEL_INDEX_URL=url, PIP_FIND_LINKS=url, PIP_PROXY=url)
     assert settings.proxy == url
     assert "secret" not in repr(settings)

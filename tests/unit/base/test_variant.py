@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from support.fileserver import FileServer
 
+    from patchwheel.base import Patience
+
 FILE = "vllm-1.0-cp38-abi3-manylinux_2_28_aarch64.whl"
 
 
@@ -126,7 +128,7 @@ def test_damage_never_ends_in_another_error(at: int, value: int) -> None:
     assert all(isinstance(name, str) for name in names)
 
 
-def test_little_of_a_wheel_on_a_server_is_read(server: FileServer, tmp_path: Path) -> None:
+def test_little_of_a_wheel_on_a_server_is_read(server: FileServer, patience: Patience, tmp_path: Path) -> None:
     noise = random.Random(5).randbytes(3_000_000)
     files = {
         "small.so": shared_object("libcudart.so.13"),
@@ -136,7 +138,7 @@ def test_little_of_a_wheel_on_a_server_is_read(server: FileServer, tmp_path: Pat
     data = pack_wheel(files)
     server.files["/w.whl"] = data
     with open_session(IndexSettings()) as session:
-        source = RemoteSource(session, server.url("/w.whl"), size=len(data))
+        source = RemoteSource(session, server.url("/w.whl"), size=len(data), patience=patience)
         assert read_variant(source, FILE) == "aarch64-cu13"
     assert source.transferred < len(data) / 3
     (tmp_path / "w.whl").write_bytes(data)
