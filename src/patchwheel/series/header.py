@@ -11,6 +11,7 @@ refused, for a fix that is applied twice is a fault.
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from patchwheel.series.problems import Problems
 
 __all__ = ["DropWhen", "Header", "read_header"]
@@ -25,6 +28,9 @@ __all__ = ["DropWhen", "Header", "read_header"]
 _FIELD = re.compile(r"([A-Za-z][A-Za-z-]*):(?:[ \t]+(.*))?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _FORWARDED = re.compile(r"(no|not-needed|yes|https://\S+)(\s.*)?", re.DOTALL)
+_REQUIRED = {name: name.lower() for name in ("Description", "Origin", "Forwarded", "Last-Update", "X-Drop-When")}
+_ALIKE = 0.7  # how like a field's name another must be to be taken for a misspelling of it, from 0 to 1
+_OTHERS_COMPARED = 50  # a header made to be slow could have a million
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,16 +92,22 @@ def read_header(preamble: bytes, problems: Problems, *, drop_when: bool = True) 
         problems.add("header", "not UTF-8")
         return None
     fields = _read_fields(text, problems)
+    others = [name for name in fields if name not in _REQUIRED.values()][:_OTHERS_COMPARED]
+    missing = {name: "missing" + _meant(lower, others) for name, lower in _REQUIRED.items()}
     description = fields.pop("description", "") or re.sub(r"^\[PATCH[^]]*\]\s*", "", fields.pop("subject", ""))
     origin, forwarded = fields.pop("origin", ""), fields.pop("forwarded", "")
     if not description:
-        problems.add("field Description", "missing; say what the patch does and why")
+        problems.add("field Description", f"{missing['Description']}; say what the patch does and why")
     if not origin:
-        problems.add("field Origin", "missing; say where the patch comes from: an address, a commit, or vendor")
+        text = "say where the patch comes from: an address, a commit, or vendor"
+        problems.add("field Origin", f"{missing['Origin']}; {text}")
     if not _FORWARDED.fullmatch(forwarded):
-        problems.add("field Forwarded", f"{_found(forwarded)}; expected no, not-needed, yes or an https address")
-    last_update = _read_date(fields.pop("last-update", ""), problems)
-    drop = _read_drop_when(fields.pop("x-drop-when", ""), problems, required=drop_when)
+        found = _found(forwarded, missing["Forwarded"])
+        problems.add("field Forwarded", f"{found}; expected no, not-needed, yes or an https address")
+    last_update = _read_date(fields.pop("last-update", ""), problems, missing["Last-Update"])
+    drop = None
+    if "x-drop-when" in fields or drop_when:
+        drop = _read_drop_when(fields.pop("x-drop-when", ""), problems, missing["X-Drop-When"])
     if len(problems.found) > known or last_update is None:
         return None
     return Header(
@@ -127,19 +139,17 @@ def _read_fields(text: str, problems: Problems) -> dict[str, str]:
     return {name: value.strip() for name, value in fields.items()}
 
 
-def _read_date(text: str, problems: Problems) -> dt.date | None:
+def _read_date(text: str, problems: Problems, missing: str) -> dt.date | None:
     try:
         if _DATE.fullmatch(text):
             return dt.date.fromisoformat(text)
     except ValueError:
         pass
-    problems.add("field Last-Update", f"{_found(text)}; expected a day as YYYY-MM-DD")
+    problems.add("field Last-Update", f"{_found(text, missing)}; expected a day as YYYY-MM-DD")
     return None
 
 
-def _read_drop_when(text: str, problems: Problems, *, required: bool) -> DropWhen | None:
-    if not text and not required:
-        return None
+def _read_drop_when(text: str, problems: Problems, missing: str) -> DropWhen | None:
     specifier, _, reason = (part.strip() for part in text.partition(";"))
     try:
         never = specifier == "never"
@@ -148,9 +158,15 @@ def _read_drop_when(text: str, problems: Problems, *, required: bool) -> DropWhe
     except InvalidSpecifier:
         pass
     expected = "expected '<version specifier>; <reason>' or 'never; <reason>'"
-    problems.add("field X-Drop-When", f"{_found(text)}; {expected}")
+    problems.add("field X-Drop-When", f"{_found(text, missing)}; {expected}")
     return None
 
 
-def _found(text: str) -> str:
-    return f"found {text!r}" if text else "missing"
+def _found(text: str, missing: str) -> str:
+    return f"found {text!r}" if text else missing
+
+
+def _meant(name: str, given: Sequence[str]) -> str:
+    """The question whether another field is this one misspelled, if one looks so."""
+    alike = difflib.get_close_matches(name, given, 1, _ALIKE)
+    return f" (is {alike[0].title()} meant?)" if alike else ""

@@ -77,6 +77,33 @@ def test_tells_all_missing_fields_at_once() -> None:
     assert [problem.at for problem in problems.found] == [f"field {field}" for field in fields]
 
 
+@pytest.mark.parametrize(
+    ("field", "misspelled", "shown"),
+    [
+        ("Forwarded", "Forwraded", "Forwraded"),
+        ("Origin", "ORGIN", "Orgin"),
+        ("Last-Update", "Last-Updated", "Last-Updated"),
+        ("X-Drop-When", "Drop-When", "Drop-When"),
+        ("X-Drop-When", "X-Drop-If", "X-Drop-If"),
+        ("Description", "Descripton", "Descripton"),
+    ],
+)
+def test_tells_a_misspelled_field(field: str, misspelled: str, shown: str) -> None:
+    problems = Problems("p")
+    assert read_header(HEADER.replace(f"{field}:", f"{misspelled}:", 1).encode(), problems) is None
+    (problem,) = problems.found
+    assert problem.at == f"field {field}"
+    assert problem.text.startswith(f"missing (is {shown} meant?); ")
+
+
+def test_takes_no_other_field_for_a_misspelled_one() -> None:
+    problems = Problems("p")
+    others = b"From: a\nAuthor: a\nBug: 1\nBug-Debian: 1\nReviewed-By: a\nApplied-Upstream: no\nX-Drop-When: never; x\n"
+    assert read_header(others, problems) is None
+    assert len(problems.found) == 4
+    assert not [problem for problem in problems.found if "meant" in problem.text]
+
+
 def test_refuses_another_encoding() -> None:
     problems = Problems("p")
     assert read_header(b"Description: \xff\n", problems) is None
