@@ -7,34 +7,10 @@ the content of every changed file before and after; a patch that doesn't fit end
 expected and what was found. Nothing here knows of wheels: files of the base come through a function.
 """
 
-from patchwheel.series.apply import Applied, Change, Offset, apply_series
-from patchwheel.series.diff import FilePatch, ParsedPatch, parse_patch
+from patchwheel.series.apply import Applied, apply_series
 from patchwheel.series.git import derive_series
-from patchwheel.series.header import DropWhen, Header
-from patchwheel.series.hunks import Hunk, Line
-from patchwheel.series.load import load_series, load_series_file
-from patchwheel.series.model import BasePatches, Patch, PatchEntry, Series, SeriesFile
+from patchwheel.series.load import load_series
+from patchwheel.series.model import Series, SeriesFile
 from patchwheel.series.paths import shapes_the_wheel
 
-__all__ = [
-    "Applied",
-    "BasePatches",
-    "Change",
-    "DropWhen",
-    "FilePatch",
-    "Header",
-    "Hunk",
-    "Line",
-    "Offset",
-    "ParsedPatch",
-    "Patch",
-    "PatchEntry",
-    "Series",
-    "SeriesFile",
-    "apply_series",
-    "derive_series",
-    "load_series",
-    "load_series_file",
-    "parse_patch",
-    "shapes_the_wheel",
-]
+__all__ = ["Applied", "Series", "SeriesFile", "apply_series", "derive_series", "load_series", "shapes_the_wheel"]

@@ -15,9 +15,10 @@ from patchwheel.errors import PatchError
 from patchwheel.files import git_blob_id
 from patchwheel.series.conflict import Failure, conflict_error
 from patchwheel.series.lines import find_places, matches, split_lines
+from patchwheel.series.names import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from patchwheel.series.diff import FilePatch
     from patchwheel.series.model import Patch, Series
@@ -52,7 +53,7 @@ class Offset:
         patch: The patch, as ``<series>/<patch>``.
         path: The file.
         lines: For each hunk, by how many lines it was moved down (or up, if negative).
-        made_for: Blob id of the file that the patch was made for, as far as the patch gives it.
+        made_for: Blob id of the file that the patch was made for.
         found: Blob id of the file that was patched.
     """
 
@@ -78,18 +79,20 @@ class Applied:
     dropped: tuple[str, ...]
 
 
-def apply_series(series: Sequence[Series], read: Callable[[str], bytes | None]) -> Applied:
+def apply_series(series: Sequence[Series], read: Callable[[str], bytes | None], names: Collection[str] = ()) -> Applied:
     """Apply series to a base, one patch after the other.
 
     Args:
         series: What to apply, in this order.
         read: Gives the content of a file of the base, None if it has no such file. Called once for each path.
+        names: The names of all files of the base. An added file must neither be one of their folders nor differ
+            from one of them in case only, which can't be seen through ``read``.
 
     Raises:
         ConflictError: A patch does not apply; reports on all of its hunks.
         PatchError: Patches cancel each other out, or a dropped file is in the base after all.
     """
-    tree = _Tree(read)
+    tree = _Tree(read, names)
     offsets: list[Offset] = []
     for one in series:
         for patch in one.patches:
@@ -107,8 +110,9 @@ def apply_series(series: Sequence[Series], read: Callable[[str], bytes | None]) 
 class _Tree:
     """The files touched so far, over those of the base."""
 
-    def __init__(self, read: Callable[[str], bytes | None]) -> None:
+    def __init__(self, read: Callable[[str], bytes | None], names: Collection[str]) -> None:
         self._read = read
+        self.names = set(names)
         self._before: dict[str, bytes | None] = {}
         self._now: dict[str, bytes | None] = {}
         self._patches: dict[str, list[str]] = {}
@@ -120,6 +124,10 @@ class _Tree:
 
     def write(self, path: str, data: bytes | None, patch: str) -> None:
         self._now[path] = data
+        if data is None:
+            self.names.discard(path)
+        else:
+            self.names.add(path)
         self._patches.setdefault(path, []).append(patch)
 
     def patches(self, path: str) -> tuple[str, ...]:
@@ -155,6 +163,7 @@ def _apply_patch(tree: _Tree, series: Series, patch: Patch) -> list[Offset]:
             results.append(result)
         else:
             failures += result
+    failures += _clashes(tree, patch, {failure.file.path for failure in failures})
     if failures:
         earlier = {failure.file.path: tree.patches(failure.file.old or failure.file.path) for failure in failures}
         raise conflict_error(series.name, patch.name, failures, earlier)
@@ -193,8 +202,8 @@ def _apply_file(tree: _Tree, file: FilePatch, allow_offset: int) -> _Result | li
 
 def _change(file: FilePatch, source: bytes, allow_offset: int) -> _Result | list[Failure]:
     found_id = git_blob_id(source)
-    same_file = found_id.startswith(file.old_id)
-    if found_id.startswith(file.new_id):
+    same_file = found_id == file.old_id
+    if found_id == file.new_id:
         return [Failure(reason="applied", file=file, source=source)]
     allowed = 0 if same_file or file.kind == "delete" else allow_offset
     places, failures = _place_hunks(file, source, allowed)
@@ -219,9 +228,23 @@ def _blocked(tree: _Tree, file: FilePatch) -> Failure | None:
     return None
 
 
+def _clashes(tree: _Tree, patch: Patch, failed: Collection[str]) -> list[Failure]:
+    """The added files whose names can't be in one wheel with the others that are there after the patch."""
+    added = [file for file in patch.files if file.new is not None and file.new != file.old]
+    if not added:
+        return []
+    names = Names(tree.names.difference(file.old for file in patch.files if file.old != file.new))
+    failures: list[Failure] = []
+    for file in added:
+        if file.path not in failed and (clash := names.clash(file.path)):
+            failures.append(Failure(reason=clash.reason, file=file, path=clash.path))
+        names.add(file.path)
+    return failures
+
+
 def _proven(file: FilePatch, data: bytes, source: bytes) -> _Result | list[Failure]:
     """The result, if it is the one that the patch's author had."""
-    wrong = bool(data) if file.kind == "delete" else not git_blob_id(data).startswith(file.new_id)
+    wrong = bool(data) if file.kind == "delete" else git_blob_id(data) != file.new_id
     if wrong:
         return [Failure(reason="other-result", file=file, source=source, found_id=git_blob_id(data))]
     return _Result(file=file, data=data)

@@ -47,7 +47,8 @@ class Failure:
 
     Args:
         reason: applied (the file is what the patch would make of it), missing (no such file), exists (a
-            file is in the way), hunk (it does not fit), other-file (the hunks fit, but the file is not the
+            file is in the way), folder (a folder is), case (a name is that differs from the file's in case
+            only), hunk (it does not fit), other-file (the hunks fit, but the file is not the
             one that the patch was made for), other-result (the hunks fit, but what comes out is not what the
             patch says).
         file: The changes to the file.
@@ -58,7 +59,7 @@ class Failure:
         found_id: Blob id of what came out.
     """
 
-    reason: Literal["applied", "missing", "exists", "hunk", "other-file", "other-result"]
+    reason: Literal["applied", "missing", "exists", "folder", "case", "hunk", "other-file", "other-result"]
     file: FilePatch
     source: bytes = b""
     hunk: int | None = None
@@ -116,6 +117,12 @@ def _look_at_file(failure: Failure, earlier: tuple[str, ...]) -> Finding:
     elif failure.reason == "exists":
         what = f"{failure.path} is already there"
         step = "make the patch again on this base, as a change of that file"
+    elif failure.reason == "folder":
+        what = f"{failure.path} is a folder there"
+        step = "choose another name for the file: no wheel can hold both"
+    elif failure.reason == "case":
+        what = f"{failure.path} is already there, and differs in case only"
+        step = "choose another name for the file: where case doesn't count, the one would replace the other"
     elif failure.reason == "other-file":
         what = (
             f"all hunks fit, but this is not the file that the patch was made for "
@@ -174,7 +181,9 @@ def _has_result(failure: Failure) -> bool:
     file = failure.file
     if file.kind == "delete":
         return failure.reason == "missing"
-    return failure.reason != "missing" and git_blob_id(failure.source).startswith(file.new_id)
+    if failure.reason in ("missing", "folder", "case") or failure.path not in ("", file.path):
+        return False
+    return git_blob_id(failure.source) == file.new_id
 
 
 def _looks_applied(lines: Sequence[bytes], source: bytes, hunk: Hunk) -> bool:
@@ -208,7 +217,7 @@ def _next_step_of_hunk(failure: Failure, places: Sequence[Place], *, applied: bo
     if applied:
         return "see whether this release has the change; if so, drop this hunk or the patch"
     if len(places) == 1 and abs(places[0].offset) > failure.allowed:
-        if git_blob_id(failure.source).startswith(failure.file.old_id):
+        if git_blob_id(failure.source) == failure.file.old_id:
             return "this is the file that the patch was made for, so its @@ line is wrong: make the patch again"
         return (
             f"look at line {places[0].line}, then make the patch again on this base; a patch file may also be"

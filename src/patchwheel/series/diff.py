@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Literal
 from patchwheel.series.hunks import Hunk, hunk_problems, is_signature, read_hunk
 from patchwheel.series.lines import split_lines
 from patchwheel.series.paths import path_problem, unquote
-from patchwheel.series.problems import Problems, Refusal
+from patchwheel.series.problems import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["MAX_BYTES", "MAX_LINES", "FilePatch", "Kind", "ParsedPatch", "parse_patch", "read_patch"]
+    from patchwheel.series.problems import Problems
+
+__all__ = ["MAX_BYTES", "MAX_LINES", "FilePatch", "Kind", "ParsedPatch", "read_patch"]
 
 MAX_BYTES = 16 << 20
 """Size in bytes above which a patch is refused unread."""
@@ -35,7 +37,8 @@ _FIELD = re.compile(
     rb"(old mode|new mode|new file mode|deleted file mode|similarity index|rename from|rename to"
     rb"|copy from|copy to|index|---|\+\+\+) ([^\n]*)\n"
 )
-_INDEX = re.compile(rb"([0-9a-f]{7,40})\.\.([0-9a-f]{7,40})(?: ([0-7]{6}))?")
+_INDEX = re.compile(rb"([0-9a-f]+)\.\.([0-9a-f]+)(?: ([0-7]{6}))?")
+_ID_DIGITS = 40
 _FILE_MODE, _PROGRAM_MODE = b"100644", b"100755"
 _SPECIAL_MODES = {b"120000": "a symbolic link", b"160000": "a submodule"}
 _KIND_FIELDS: Mapping[bytes, Kind] = {
@@ -54,7 +57,7 @@ class FilePatch:
         kind: modify, add, delete or rename.
         old: Path before, None for an added file.
         new: Path after, None for a deleted file.
-        old_id: Git's blob id of the content before, 7 to 40 hex digits, all zero for an added file.
+        old_id: Git's blob id of the content before, 40 hex digits, all zero for an added file.
         new_id: The same of the content after, all zero for a deleted file.
         hunks: The changes, from top to bottom.
     """
@@ -85,20 +88,11 @@ class ParsedPatch:
     files: tuple[FilePatch, ...]
 
 
-def parse_patch(data: bytes, name: str) -> ParsedPatch:
-    """Read a patch whose every line is understood.
-
-    Raises:
-        PatchError: The patch is malformed, unsafe, or does what patchwheel doesn't apply; lists all problems.
-    """
-    problems = Problems(name)
-    patch = read_patch(data, problems)
-    problems.raise_any()
-    return patch
-
-
 def read_patch(data: bytes, problems: Problems) -> ParsedPatch:
-    """Read a patch and note its problems; with any, the result holds only what could be read."""
+    """Read a patch and note its problems: all that is malformed, unsafe, or not applied by patchwheel.
+
+    With any problem, the result holds only what could be read.
+    """
     if len(data) > MAX_BYTES or data.count(b"\n") > MAX_LINES:
         problems.add("whole patch", f"larger than {MAX_BYTES} bytes or {MAX_LINES} lines")
         return ParsedPatch(preamble=b"", files=())
@@ -249,11 +243,12 @@ class _FileReader:
 
     def _read_ids(self, fields: Mapping[bytes, bytes], kind: Kind) -> tuple[str, str]:
         index = _INDEX.fullmatch(fields.get(b"index", b""))
-        if not index:
+        if not index or len(index[1]) != _ID_DIGITS or len(index[2]) != _ID_DIGITS:
+            # Part of an id would do for finding a file by mistake, but not against one made to look like it.
+            what = "abbreviated blob ids in the" if index else "unreadable" if b"index" in fields else "no"
             self.complain(
-                f"{'unreadable' if b'index' in fields else 'no'} 'index' line (two blob ids of 7 to 40 hex "
-                "digits), which alone proves what file the patch was made for; make the patch with "
-                "git diff --full-index --no-renames"
+                f"{what} 'index' line, which alone proves what file the patch was made for (by two blob ids of "
+                f"{_ID_DIGITS} hex digits); make the patch with git diff --full-index --no-renames"
             )
             return "", ""
         old_id, new_id = _text(index[1]), _text(index[2])

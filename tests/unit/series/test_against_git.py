@@ -14,8 +14,10 @@ from support.patches import HEADER
 
 from patchwheel.errors import ConflictError
 from patchwheel.files import git_blob_id
-from patchwheel.series import Patch, Series, apply_series, parse_patch
+from patchwheel.series import Series, apply_series
+from patchwheel.series.diff import read_patch
 from patchwheel.series.header import read_header
+from patchwheel.series.model import Patch
 from patchwheel.series.problems import Problems
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "HOME": "/"}
@@ -74,7 +76,7 @@ def ours(data: bytes, base: bytes | None, allow_offset: int = 0) -> bytes | None
     """What our applier makes of vllm/f."""
     header = read_header(HEADER, Problems("p"))
     assert header is not None
-    files = parse_patch(data, "p").files
+    files = read_patch(data, Problems("p")).files
     patch = Patch(name="p", sha256="", header=header, files=files, allow_offset=allow_offset)
     series = Series(name="s", purpose="", package="vllm", patches=(patch,))
     (change,) = apply_series([series], {"vllm/f": base}.get).changes
@@ -115,7 +117,7 @@ def test_on_another_base_neither_applies_or_ours_is_the_stricter(
         return
     with tempfile.TemporaryDirectory() as name:
         patch = diff(Path(name), before, after)
-        (file,) = parse_patch(patch, "p").files
+        (file,) = read_patch(patch, Problems("p")).files
         lines = before.split(b"\n")
         touched = [at for hunk in file.hunks for at in range(hunk.old_index, hunk.old_index + hunk.old_count)]
         at = data.draw(st.sampled_from(touched or [0]))
@@ -152,5 +154,5 @@ def test_added_and_deleted_files(data: bytes, tmp_path: Path) -> None:
 
 
 def test_git_names_blobs_as_the_reader_does(tmp_path: Path) -> None:
-    (file,) = parse_patch(diff(tmp_path, b"a\n", b"b\n"), "p").files
+    (file,) = read_patch(diff(tmp_path, b"a\n", b"b\n"), Problems("p")).files
     assert (file.old_id, file.new_id) == (git_blob_id(b"a\n"), git_blob_id(b"b\n"))

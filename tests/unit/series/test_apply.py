@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 
 import pytest
 from support.patches import file_diff
 
 from patchwheel.errors import ConflictError, PatchError
 from patchwheel.files import git_blob_id, sha256_bytes
-from patchwheel.series import Applied, Header, Patch, Series, apply_series, parse_patch
+from patchwheel.series import Applied, Series, apply_series
 from patchwheel.series.conflict import FINDINGS_TOLD
+from patchwheel.series.diff import read_patch
+from patchwheel.series.header import Header
+from patchwheel.series.model import Patch
+from patchwheel.series.problems import Problems
 
 A = "vllm/a.py"
 LINES = [f"line {number}\n".encode() for number in range(1, 31)]
@@ -22,7 +27,7 @@ def patch(*diffs: bytes, name: str = "0001-x.patch", allow_offset: int = 0, drop
         name=name,
         sha256=sha256_bytes(data),
         header=Header(description="x", origin="x", forwarded="no", last_update=dt.date(2026, 12, 1), drop_when=None),
-        files=parse_patch(data, name).files if diffs else (),
+        files=read_patch(data, Problems(name)).files if diffs else (),
         dropped=dropped,
         allow_offset=allow_offset,
     )
@@ -95,14 +100,13 @@ def test_reads_each_file_once() -> None:
     assert sorted(asked) == ["vllm", A, "vllm/n.py"]
 
 
-def test_abbreviated_ids_are_checked_as_prefixes() -> None:
-    data = file_diff(A, BASE, EDITED)
-    for blob in (git_blob_id(BASE), git_blob_id(EDITED)):
-        data = data.replace(blob.encode(), blob[:9].encode())
-    assert apply({A: BASE}, patch(data)).changes[0].after == EDITED
-    last = git_blob_id(BASE)[8]
-    wrong = data.replace(git_blob_id(BASE)[:9].encode(), git_blob_id(BASE)[:8].encode() + bytes([ord(last) ^ 1]))
-    assert "all hunks fit, but this is not the file" in str(conflict({A: BASE}, patch(wrong)))
+@pytest.mark.parametrize(
+    ("content", "text"), [(BASE, "all hunks fit, but this is not the file"), (EDITED, "the outcome is not what")]
+)
+def test_every_digit_of_an_id_counts(content: bytes, text: str) -> None:
+    blob = git_blob_id(content).encode()
+    wrong = blob[:-1] + (b"1" if blob.endswith(b"0") else b"0")
+    assert text in str(conflict({A: BASE}, patch(file_diff(A, BASE, EDITED).replace(blob, wrong))))
 
 
 def test_hunks_that_fit_another_file_are_refused() -> None:
@@ -129,6 +133,65 @@ def test_added_file_must_not_exist() -> None:
 def test_a_file_in_the_place_of_a_folder_is_refused() -> None:
     error = conflict({"vllm/n": b"a file\n"}, patch(file_diff("vllm/n/m.py", None, b"new\n")))
     assert "vllm/n is already there" in str(error)
+
+
+def clash(names: list[str], *diffs: bytes) -> str:
+    """What is told of the last of these patches, on a base whose files can't be read but have these names."""
+    *earlier, last = [patch(data, name=f"000{number}-x.patch") for number, data in enumerate(diffs, 1)]
+    if earlier:
+        apply_series([series(*earlier)], {A: BASE}.get, names)
+    with pytest.raises(ConflictError) as caught:
+        apply_series([series(*earlier, last)], {A: BASE}.get, names)
+    json.dumps(caught.value.as_document())
+    return str(caught.value)
+
+
+def new(path: str, data: bytes = b"new\n") -> bytes:
+    return file_diff(path, None, data)
+
+
+@pytest.mark.parametrize("data", [b"new\n", b""])
+def test_an_added_file_must_not_be_a_folder(data: bytes) -> None:
+    one = new("vllm/v1", data)
+    text = clash([A, "vllm/v1/deep/x.py"], one)
+    assert "vllm/v1: vllm/v1 is a folder there" in text
+    assert "next:     choose another name" in text
+    assert "vllm/v1 is a folder there" in clash([A], new("vllm/v1/x.py"), one)
+    assert apply_series(
+        [series(patch(one))], lambda _path: None, [A, "vllm/v1.py", "vllm/v10/x.py", "x/vllm/v1/y"]
+    ).changes
+
+
+@pytest.mark.parametrize("name", ["vllm/N.py", "vllm/N.py/x", "Vllm/n.py"])
+def test_an_added_file_must_not_differ_in_case_only(name: str) -> None:
+    text = clash([A, name], new("vllm/n.py"))
+    assert "is already there, and differs in case only" in text
+    assert "changed before" not in text
+
+
+def test_names_of_earlier_and_of_the_same_patch_count() -> None:
+    assert "vllm/N.py is already there, and differs" in clash([A], new("vllm/N.py"), new("vllm/n.py"))
+    assert "vllm/N.py is already there, and differs" in clash([A], new("vllm/N.py") + new("vllm/n.py"))
+    assert "vllm/n is a folder there" in clash([A], new("vllm/n/m.py") + new("vllm/n"))
+    assert "vllm/n is already there" in clash([A], new("vllm/n") + new("vllm/n/m.py"))
+    assert "vllm/N is already there, and differs" in clash([A], new("vllm/N") + new("vllm/n/m.py"))
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("name", ["vllm/a.py/x.py", "vllm/A.py", "vllm/A.PY/x/y"])
+def test_a_name_is_free_once_its_file_is_gone(name: str, *, together: bool) -> None:
+    diffs = [file_diff(A, BASE, None), new(name)]
+    patches = [patch(*diffs)] if together else [patch(diff) for diff in diffs]
+    if together and name.startswith(A):  # the file is looked for in the base as it is before the patch
+        return
+    changes = apply_series([series(*patches)], {A: BASE}.get, [A]).changes
+    assert {change.path for change in changes} == {A, name}
+
+
+def test_a_rename_may_change_the_case() -> None:
+    rename = file_diff(A, BASE, EDITED).replace(b"--- a", b"rename from vllm/a.py\nrename to vllm/A.py\n--- a", 1)
+    one = patch(rename.replace(b"b/vllm/a.py", b"b/vllm/A.py"))
+    assert len(apply_series([series(one)], {A: BASE}.get, [A]).changes) == 2
 
 
 def test_deleted_file_must_be_the_whole_one() -> None:
@@ -159,7 +222,7 @@ def test_no_offset_is_noted_for_the_very_file() -> None:
 
 def test_an_offset_that_is_too_large_is_refused() -> None:
     error = conflict({A: b"top\n" * 6 + BASE}, patch(file_diff(A, BASE, EDITED), allow_offset=5))
-    assert "its lines stand +6 lines away (5 allowed)" in str(error)
+    assert "its lines stand 6 lines below (5 allowed)" in str(error)
 
 
 def test_a_place_that_is_not_the_only_one_is_refused() -> None:

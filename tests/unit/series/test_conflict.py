@@ -10,9 +10,11 @@ import pytest
 from support.patches import HEADER, file_diff
 
 from patchwheel.errors import ConflictError
-from patchwheel.series import Patch, Series, apply_series, parse_patch
+from patchwheel.series import Series, apply_series
+from patchwheel.series.diff import read_patch
 from patchwheel.series.header import read_header
 from patchwheel.series.lines import find_places, show_line
+from patchwheel.series.model import Patch
 from patchwheel.series.problems import Problems
 
 A = "vllm/a.py"
@@ -47,7 +49,7 @@ def make_series(*diffs: bytes, allow_offset: int = 0) -> Series:
             name=f"000{number}-z.patch",
             sha256="",
             header=header,
-            files=parse_patch(data, "p").files,
+            files=read_patch(data, Problems("p")).files,
             allow_offset=allow_offset,
         )
         for number, data in enumerate(diffs, 1)
@@ -107,14 +109,17 @@ def test_the_same_for_machines() -> None:
 def test_lines_that_have_moved() -> None:
     error = conflict(b"# top\n# top\n" + BASE, DIFF)
     assert report(error) == textwrap.dedent("""
-        vllm/a.py, hunk 1 of 2, line 1: its lines stand +2 lines away (0 allowed)
+        vllm/a.py, hunk 1 of 2, line 1: its lines stand 2 lines below (0 allowed)
           its lines stand at line 3 (+2)
-          next: look at line 3, then make the patch again on this base, or set allow-offset = 2 in series.toml
-        vllm/a.py, hunk 2 of 2, line 7: its lines stand +2 lines away (0 allowed)
+          next: look at line 3, then make the patch again on this base; HINT
+        vllm/a.py, hunk 2 of 2, line 7: its lines stand 2 lines below (0 allowed)
           its lines stand at line 9 (+2)
-          next: look at line 9, then make the patch again on this base, or set allow-offset = 2 in series.toml
+          next: look at line 9, then make the patch again on this base; HINT
         NEXT see the next step of each hunk above
-        """)
+        """).replace("HINT", "a patch file may also be given allow-offset = 2 where series.toml lists it")
+    assert "line 7: its lines stand 1 line above (0 allowed)" in report(
+        conflict(BASE.replace(b"\n\n\n", b"\n\n", 1), DIFF)
+    )
 
 
 def test_several_places() -> None:

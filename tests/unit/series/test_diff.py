@@ -8,12 +8,13 @@ import pytest
 
 from patchwheel.errors import PatchError
 from patchwheel.series import diff as diff_module
-from patchwheel.series import parse_patch
+from patchwheel.series.diff import ParsedPatch, read_patch
+from patchwheel.series.problems import Problems
 
-NONE = b"0" * 40
+NONE, OLD, NEW = b"0" * 40, b"1" * 40, b"2" * 40
 PATCH = b"""\
 diff --git a/vllm/a.py b/vllm/a.py
-index 1111111..2222222 100644
+index 1111111111111111111111111111111111111111..2222222222222222222222222222222222222222 100644
 --- a/vllm/a.py
 +++ b/vllm/a.py
 @@ -1,3 +1,3 @@ def f():
@@ -25,7 +26,7 @@ index 1111111..2222222 100644
 ADD = b"""\
 diff --git a/vllm/n.py b/vllm/n.py
 new file mode 100644
-index 0000000..2222222
+index 0000000000000000000000000000000000000000..2222222222222222222222222222222222222222
 --- /dev/null
 +++ b/vllm/n.py
 @@ -0,0 +1,2 @@
@@ -35,7 +36,7 @@ index 0000000..2222222
 DELETE = b"""\
 diff --git a/vllm/d.py b/vllm/d.py
 deleted file mode 100644
-index 1111111..0000000
+index 1111111111111111111111111111111111111111..0000000000000000000000000000000000000000
 --- a/vllm/d.py
 +++ /dev/null
 @@ -1 +0,0 @@
@@ -46,7 +47,7 @@ diff --git a/vllm/o.py b/vllm/r.py
 similarity index 66%
 rename from vllm/o.py
 rename to vllm/r.py
-index 1111111..2222222 100644
+index 1111111111111111111111111111111111111111..2222222222222222222222222222222222222222 100644
 --- a/vllm/o.py
 +++ b/vllm/r.py
 @@ -1,2 +1,2 @@
@@ -54,6 +55,13 @@ index 1111111..2222222 100644
 -two
 +2
 """
+
+
+def parse(data: bytes, name: str = "p") -> ParsedPatch:
+    problems = Problems(name)
+    patch = read_patch(data, problems)
+    problems.raise_any()
+    return patch
 
 
 def renamed(path: bytes) -> bytes:
@@ -161,12 +169,15 @@ REFUSED = {
         hunks(b"@@ -1 +1 @@\n\\ No newline at end of file\n-a\n+b\n"),
         "there are 0 and 0",
     ),
-    "no index": (PATCH.replace(b"index 1111111..2222222 100644\n", b""), "no 'index' line"),
-    "short index": (PATCH.replace(b"1111111", b"111111"), "unreadable 'index' line"),
-    "add with an old id": (ADD.replace(b"0000000", b"1111111"), "old blob id"),
-    "delete with a new id": (DELETE.replace(b"0000000", b"1111111"), "new blob id"),
-    "modify from nothing": (PATCH.replace(b"1111111", NONE), "old blob id"),
-    "modify to nothing": (PATCH.replace(b"2222222", NONE), "new blob id"),
+    "no index": (PATCH.replace(b"index %b..%b 100644\n" % (OLD, NEW), b""), "no 'index' line"),
+    "bad index": (PATCH.replace(OLD, b"x" * 40), "unreadable 'index' line"),
+    "short old id": (PATCH.replace(OLD, OLD[:39]), "abbreviated blob ids"),
+    "short new id": (PATCH.replace(NEW, NEW[:7]), "abbreviated blob ids"),
+    "long ids": (PATCH.replace(NEW, NEW + NEW[:24]), "git diff --full-index"),
+    "add with an old id": (ADD.replace(NONE, OLD), "old blob id"),
+    "delete with a new id": (DELETE.replace(NONE, OLD), "new blob id"),
+    "modify from nothing": (PATCH.replace(OLD, NONE), "old blob id"),
+    "modify to nothing": (PATCH.replace(NEW, NONE), "new blob id"),
     "from /dev/null without a mode": (PATCH.replace(b"--- a/vllm/a.py", b"--- /dev/null"), "--- line names"),
     "to /dev/null without a mode": (PATCH.replace(b"+++ b/vllm/a.py", b"+++ /dev/null"), "+++ line names"),
     "add from a file": (ADD.replace(b"--- /dev/null", b"--- a/vllm/n.py"), "--- line names"),
@@ -192,7 +203,7 @@ REFUSED = {
 @pytest.mark.parametrize(("data", "text"), REFUSED.values(), ids=REFUSED)
 def test_refuses(data: bytes, text: str) -> None:
     with pytest.raises(PatchError) as caught:
-        parse_patch(data, "0001-x.patch")
+        parse(data, "0001-x.patch")
     assert caught.value.details is not None
     assert text in caught.value.details
     assert "0001-x.patch" in caught.value.what
@@ -200,30 +211,30 @@ def test_refuses(data: bytes, text: str) -> None:
 
 @pytest.mark.parametrize("data", [PATCH, ADD, DELETE, RENAME])
 def test_the_patches_that_the_refused_ones_were_made_of_are_fine(data: bytes) -> None:
-    assert len(parse_patch(data, "p").files) == 1
+    assert len(parse(data).files) == 1
 
 
 def test_collects_all_problems_of_all_files() -> None:
     bad = renamed(b"/abs") + ADD.replace(b"100644", b"120000") + hunks(b"@@ x\n@@ y\n").replace(b"/a.py", b"/c.py")
     with pytest.raises(PatchError) as caught:
-        parse_patch(bad, "p")
+        parse(bad)
     assert caught.value.data is not None
     problems = caught.value.data["problems"]
     assert isinstance(problems, list)
-    assert [problem["at"] for problem in problems] == ["line 1", "line 1", "line 10", "line 22", "line 23"]
-    assert caught.value.what == "5 problems in p"
+    assert [problem["at"] for problem in problems] == ["line 1", "line 10", "line 22", "line 23"]
+    assert caught.value.what == "4 problems in p"
 
 
 def test_keeps_bytes_as_they_are() -> None:
     body = b"@@ -1,2 +1,2 @@\n caf\xe9\r\n-old\r\n\\ No newline at end of file\n+new\x0b\x0c\n"
-    (file,) = parse_patch(hunks(body), "p").files
+    (file,) = parse(hunks(body)).files
     assert file.hunks[0].before == (b"caf\xe9\r\n", b"old\r")
     assert file.hunks[0].after == (b"caf\xe9\r\n", b"new\x0b\x0c\n")
     assert file.hunks[0].ends_file
 
 
 def test_reads_all_parts() -> None:
-    files = parse_patch(b"text\n\n" + PATCH + ADD + DELETE + RENAME + b"-- \n2.39.5\n\n", "p").files
+    files = parse(b"text\n\n" + PATCH + ADD + DELETE + RENAME + b"-- \n2.39.5\n\n").files
     assert [file.kind for file in files] == ["modify", "add", "delete", "rename"]
     assert [file.paths for file in files] == [
         ("vllm/a.py",),
@@ -231,43 +242,43 @@ def test_reads_all_parts() -> None:
         ("vllm/d.py",),
         ("vllm/o.py", "vllm/r.py"),
     ]
-    assert (files[0].old_id, files[0].new_id) == ("1111111", "2222222")
+    assert (files[0].old_id, files[0].new_id) == (OLD.decode(), NEW.decode())
     assert files[0].hunks[0].section == "def f():"
     assert (files[1].old, files[2].new, files[2].path) == (None, None, "vllm/d.py")
 
 
 def test_a_removed_dash_is_not_taken_for_a_signature() -> None:
-    (file,) = parse_patch(hunks(b"@@ -1,2 +1 @@\n-- \n-two\n+2\n"), "p").files
+    (file,) = parse(hunks(b"@@ -1,2 +1 @@\n-- \n-two\n+2\n")).files
     assert file.hunks[0].before == (b"- \n", b"two\n")
 
 
 def test_empty_files_are_added_and_deleted_without_hunks() -> None:
     add, delete = ADD[: ADD.index(b"---")], DELETE[: DELETE.index(b"---")]
-    assert [file.hunks for file in parse_patch(add + delete + b"-- \n2.39.5\n", "p").files] == [(), ()]
+    assert [file.hunks for file in parse(add + delete + b"-- \n2.39.5\n").files] == [(), ()]
 
 
 @pytest.mark.parametrize("path", [b"vllm/with blank.py", "vllm/ünï.py".encode(), b"vllm/b/ b/x.py"])
 def test_reads_unusual_paths(path: bytes) -> None:
     patch = renamed(path).replace(b"--- a/" + path, b"--- a/" + path + b"\t")
-    assert parse_patch(patch, "p").files[0].path == path.decode()
+    assert parse(patch).files[0].path == path.decode()
 
 
 def test_reads_quoted_paths() -> None:
-    assert parse_patch(quoted(b"vllm/\\303\\274.py"), "p").files[0].path == "vllm/ü.py"
+    assert parse(quoted(b"vllm/\\303\\274.py")).files[0].path == "vllm/ü.py"
     patch = RENAME.replace(b"a/vllm/o.py", b'"a/vllm/\\303\\274.py"').replace(
         b"from vllm/o.py", b'from "vllm/\\303\\274.py"'
     )
-    assert parse_patch(patch, "p").files[0].old == "vllm/ü.py"
+    assert parse(patch).files[0].old == "vllm/ü.py"
 
 
 def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diff_module, "MAX_BYTES", len(PATCH) - 1)
     with pytest.raises(PatchError, match="1 problem"):
-        parse_patch(PATCH, "p")
+        parse(PATCH)
     monkeypatch.setattr(diff_module, "MAX_BYTES", len(PATCH))
     monkeypatch.setattr(diff_module, "MAX_LINES", 3)
     with pytest.raises(PatchError, match="1 problem"):
-        parse_patch(PATCH, "p")
+        parse(PATCH)
 
 
 @pytest.mark.parametrize(
@@ -285,5 +296,5 @@ def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_hostile_patches_take_no_long_time(data: bytes) -> None:
     started = time.process_time()
     with pytest.raises(PatchError):
-        parse_patch(data, "p")
+        parse(data)
     assert time.process_time() - started < 2

@@ -5,12 +5,16 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 from support.patches import layer_taps
 
 from patchwheel.project import Project
-from patchwheel.series import Patch, load_series
+from patchwheel.series import load_series
+
+if TYPE_CHECKING:
+    from patchwheel.series.model import Patch
 
 PROJECT = Project(root=Path(__file__).parents[3])
 PATH = "vllm/v1/worker/gpu_model_runner.py"
