@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING
 
 from patchwheel.base.settings import forbids_network
 from patchwheel.base.store import default_store
-from patchwheel.errors import ConfigError, PinError, ToolError
-from patchwheel.files import locked, sha256_bytes
+from patchwheel.errors import ConfigError, PatchError, PinError
+from patchwheel.files import sha256_bytes
 from patchwheel.progress import SILENT, Reporter
-from patchwheel.series.diff import read_patch
+from patchwheel.series.diff import MAX_BYTES, read_patch
 from patchwheel.series.header import read_header
 from patchwheel.series.load import keep_files
 from patchwheel.series.model import Patch, Series
-from patchwheel.series.paths import glob_pattern, path_problem, stale_globs
+from patchwheel.series.paths import glob_pattern, path_problem, stale_globs, why_not_dropped
 from patchwheel.series.problems import Problems
 from patchwheel.series.repository import Repository, check_address, fetch_missing, is_remote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from patchwheel.recipe import GitSeries
@@ -46,6 +47,9 @@ _DIFF = (
     *("--no-ext-diff", "--no-textconv", "--diff-algorithm=myers", "--indent-heuristic", "--unified=3"),
     *("--inter-hunk-context=0", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", "-O/dev/null"),
 )
+_PATHS_TOLD = 5
+_ARGUMENTS = 100_000
+"""Most bytes of paths given to one call of git; the system takes no more than about 2 MB, less the environment."""
 
 
 def derive_series(
@@ -72,19 +76,17 @@ def derive_series(
         ConfigError: The address is of a kind that is not allowed, or the range is empty or has merge commits.
         PinError: The repository does not have a pinned commit, or the two have no history in common.
         NetworkError: The repository can't be reached, or is not in the cache and may not be fetched.
-        PatchError: A commit does what no patch may do.
+        PatchError: A commit does what no patch may do, or the changes are too many to be read.
         ToolError: git is missing or fails.
-        OutputError: The cache can't be written.
+        OutputError: The cache can't be written, but must be.
     """
     address = check_address(source.url, folder)
     cache = default_store().root if cache is None else cache
     place = cache / "git" / hashlib.sha256(address.encode()).hexdigest()[:32]
     repository = Repository(place / "repository.git")
-    with locked(place):
-        repository.create()
-        fetch_missing(repository, source, address, offline=offline or forbids_network(), reporter=reporter)
-        spans = _spans(repository, source)
-        patches = [_make_patch(repository, source, span, reporter) for span in spans]
+    fetch_missing(repository, source, address, offline=offline or forbids_network(), reporter=reporter)
+    spans = _spans(repository, source)
+    patches = [_make_patch(repository, source, span, reporter) for span in spans]
     series = Series(
         name=source.name,
         purpose=source.purpose,
@@ -109,15 +111,14 @@ def derive_series(
 def _spans(repository: Repository, source: GitSeries) -> list[tuple[str, str]]:
     """The commits to make patches of, each after the state that it is compared with, in order."""
     where = f"series {source.name}"
-    try:
-        bases = repository.read("merge-base", "--all", source.base_commit, source.commit).decode().split()
-    except ToolError as error:
+    bases = repository.merge_bases(source.base_commit, source.commit)
+    if not bases:
         raise PinError(
             "commit and base-commit have no history in common",
             where=where,
             found=f"{source.commit} and {source.base_commit}",
             next_step="check that base-commit is the one that the release was built from",
-        ) from error
+        )
     if len(bases) > 1:
         raise ConfigError(
             "commit and base-commit have several merge bases",
@@ -158,17 +159,22 @@ def _make_patch(repository: Repository, source: GitSeries, span: tuple[str, str]
     header, title = _header(repository, source, commit)
     name = f"{span[0][:12]}..{commit[:12]}" if source.squash else f"{commit[:12]}-{title}"
     if dropped:
-        reporter.say(f"{name}: left out {', '.join(dropped[:5])}{' …' * (len(dropped) > 5)}; wheels don't carry it")
+        more = " …" * (len(dropped) > _PATHS_TOLD)
+        reporter.say(f"{name}: left out {', '.join(dropped[:_PATHS_TOLD])}{more}; wheels don't carry it")
     if not paths:
         reporter.say(f"{name}: changes nothing")
         return None
     # Dropped files are left out here already, so that a picture in the documentation is no reason to refuse.
-    data = header + (repository.read(*_DIFF, *span, "--", *kept) if kept else b"")
     problems = Problems(name)
-    for path in dropped:
+    for path in paths:
         if problem := path_problem(path):
             problems.add(ascii(path), problem)
-    parsed = read_patch(data, problems) if kept else None
+    for path in dropped:
+        if reason := why_not_dropped(path, source.package):
+            problems.add(ascii(path), reason)
+    changes = b"" if problems.found else _diff(repository, span, kept)
+    data = header + changes
+    parsed = read_patch(data, problems) if changes else None
     files, _ = keep_files(parsed.files if parsed else (), (), source.package, problems)
     read = read_header(header, problems, drop_when=False)
     problems.raise_any(
@@ -179,11 +185,41 @@ def _make_patch(repository: Repository, source: GitSeries, span: tuple[str, str]
     return Patch(name=name, sha256=sha256_bytes(data), header=read, files=files, dropped=dropped)
 
 
+def _diff(repository: Repository, span: tuple[str, str], paths: Sequence[str]) -> bytes:
+    """The changes of some files between two commits."""
+    parts: list[bytes] = []
+    left = MAX_BYTES
+    for batch in _batches(paths):
+        parts.append(repository.read(*_DIFF, *span, "--", *batch, limit=left))
+        left -= len(parts[-1])
+    return b"".join(parts)
+
+
+def _batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    start = size = 0
+    for number, path in enumerate(paths):
+        size += len(os.fsencode(path)) + 1
+        if size > _ARGUMENTS and number > start:
+            yield paths[start:number]
+            start, size = number, len(os.fsencode(path)) + 1
+    if paths[start:]:
+        yield paths[start:]
+
+
 def _header(repository: Repository, source: GitSeries, commit: str) -> tuple[bytes, str]:
     """DEP-3 header of a commit, and its title as part of a name."""
     shown = repository.read("show", "--no-patch", "--encoding=UTF-8", "--format=%ct%n%B", commit)
     stamp, _, message = shown.decode("utf-8", "replace").partition("\n")
-    day = dt.datetime.fromtimestamp(int(stamp), tz=dt.timezone.utc).date()
+    try:
+        day = dt.datetime.fromtimestamp(int(stamp), tz=dt.timezone.utc).date()
+    except (ValueError, OverflowError, OSError) as error:  # which of them depends on the system and the number
+        raise PatchError(
+            f"the date of commit {commit} is none that a calendar has",
+            where=f"git series {source.name}",
+            expected="seconds since 1970, up to the year 9999",
+            found=stamp[:40],
+            next_step="make that commit again, on a machine whose clock is right",
+        ) from error
     lines = ["".join(c if c.isprintable() else " " for c in line).rstrip() for line in message.split("\n")]
     text = "\n".join(lines).strip() or "(no message)"
     first, *rest = text.split("\n")

@@ -10,7 +10,7 @@ from patchwheel.files import sha256_bytes
 from patchwheel.series.diff import MAX_BYTES, FilePatch, read_patch
 from patchwheel.series.header import read_header
 from patchwheel.series.model import BasePatches, Patch, PatchEntry, Series, SeriesFile
-from patchwheel.series.paths import glob_pattern, shapes_the_wheel, stale_globs
+from patchwheel.series.paths import glob_pattern, source_of_the_build, stale_globs, why_not_dropped
 from patchwheel.series.problems import Problems
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def keep_files(
 ) -> tuple[tuple[FilePatch, ...], tuple[str, ...]]:
     """Part the files of a patch into those to apply and the paths of those to leave out.
 
-    Notes a problem for each file that is neither in the package nor dropped. Native sources and build files are
-    kept: whether they can be built is for the plan to say.
+    Notes a problem for each file that is neither in the package nor dropped. Native sources and build files must
+    be kept: whether they can be built is for the plan to say.
     """
     patterns = [glob_pattern(glob) for glob in dropped]
     prefix = package.replace(".", "/") + "/"
@@ -101,12 +101,15 @@ def keep_files(
         outside = [path for path in file.paths if not any(pattern.fullmatch(path) for pattern in patterns)]
         if not outside:
             left_out += file.paths
+            for path in file.paths:
+                if reason := why_not_dropped(path, package):
+                    problems.add(path, reason)
             continue
         kept.append(file)
         for path in file.paths:
             if path not in outside:
                 problems.add(path, "renamed between files that wheels carry and files that they don't")
-            elif not path.startswith(prefix) and not shapes_the_wheel(path):
+            elif not path.startswith(prefix) and not source_of_the_build(path):
                 problems.add(path, f"outside of {prefix}; a file that wheels don't carry is left out by 'dropped'")
     return tuple(kept), tuple(left_out)
 

@@ -8,14 +8,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["glob_pattern", "path_problem", "shapes_the_wheel", "stale_globs", "unquote"]
+__all__ = [
+    "glob_pattern",
+    "path_problem",
+    "shapes_the_wheel",
+    "source_of_the_build",
+    "stale_globs",
+    "unquote",
+    "why_not_dropped",
+]
 
 _GIT_FOLDERS = {".git", "git~1"}
 _PATH_LIMIT = 1024
 _NATIVE_FOLDERS = ("csrc", "cmake", "rust")
 _NATIVE_SUFFIXES = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inc", ".pyx", ".rs", ".cmake")
-_BUILD_FILES = ("CMakeLists.txt", "setup.py", "setup.cfg", "pyproject.toml", "MANIFEST.in", "Cargo.toml")
+_BUILD_FILES = (
+    *("CMakeLists.txt", "setup.py", "setup.cfg", "pyproject.toml", "MANIFEST.in"),
+    *("Cargo.toml", "Cargo.lock", "rust-toolchain.toml"),
+)
 _BUILD_FOLDERS = ("requirements",)
+_NATIVE = "it is native source, which must be compiled"
+_BUILD_FILE = "it is a build file or a requirement, which changes what is built"
 _GLOB_PART = re.compile(r"\*\*/|/\*\*$|\*\*|\*|\?|.")
 _GLOB_REGEX = {"**/": "(?:[^/]+/)*", "/**": "/.+", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"')
@@ -48,15 +61,47 @@ def path_problem(path: str) -> str | None:
 def shapes_the_wheel(path: str) -> str | None:
     """How a file of the source tree shapes the wheel without being in it, or None if it doesn't.
 
-    Such a file can't be patched in a wheel, and leaving its change out would make another wheel than was meant.
+    Such a file can't be patched in a wheel. Where it isn't known that wheels are built from a folder, the name
+    of the file decides.
     """
-    *folders, name = path.split("/")
-    top = folders[0] if folders else ""
-    if top in _NATIVE_FOLDERS or (name.endswith(_NATIVE_SUFFIXES) and name not in _BUILD_FILES):
-        return "it is native source, which must be compiled"
-    if name in _BUILD_FILES or top in _BUILD_FOLDERS:
-        return "it is a build file or a requirement, which changes what is built"
+    name = path.rpartition("/")[2]
+    if reason := source_of_the_build(path):
+        return reason
+    if name in _BUILD_FILES:
+        return _BUILD_FILE
+    return _NATIVE if name.endswith(_NATIVE_SUFFIXES) else None
+
+
+def source_of_the_build(path: str) -> str | None:
+    """How a file shapes the wheel, by its place alone, or None if no build reads files there.
+
+    A header or a ``setup.py`` in a folder of tests or examples shapes no wheel, whatever its name.
+    """
+    top, below, _ = path.partition("/")
+    if below and top in _NATIVE_FOLDERS:
+        return _NATIVE
+    if top in (_BUILD_FOLDERS if below else _BUILD_FILES):
+        return _BUILD_FILE
     return None
+
+
+def why_not_dropped(path: str, package: str) -> str | None:
+    """Why the change of a file may not be left out, or None if it may.
+
+    Without it, the wheel would be another one than was meant.
+
+    Args:
+        path: Path in the source tree.
+        package: Import package of the series. Native source in it is compiled too.
+    """
+    in_package = path.startswith(package.replace(".", "/") + "/")
+    reason = shapes_the_wheel(path) if in_package else source_of_the_build(path)
+    if not reason:
+        return None
+    return (
+        f"can't be dropped: {reason}, and the wheel would be another one than was meant; "
+        "strategies that compile are not in this version"
+    )
 
 
 def unquote(token: bytes) -> bytes | None:

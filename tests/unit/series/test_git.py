@@ -5,18 +5,26 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from support.patches import GitRepo
 
 from patchwheel.errors import ConfigError, NetworkError, PatchError, PinError, ToolError
+from patchwheel.progress import Reporter
 from patchwheel.recipe import GitSeries
 from patchwheel.series import Series, apply_series, derive_series, repository
+from patchwheel.series import git as git_module
 from patchwheel.series.repository import Repository, check_address
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
 A = b"import os\n\n\ndef f():\n    return 1\n"
 B = A.replace(b"return 1", b"return 2")
@@ -225,15 +233,23 @@ def test_a_missing_commit_is_a_matter_of_the_pin(made_origin: Origin, tmp_path: 
     assert caught.value.where == "series branch: base-commit"
 
 
+@pytest.mark.parametrize(
+    "refused",
+    [
+        "fatal: remote error: upload-pack: not our ref 12",
+        "error: Server does not allow request for unadvertised object 12",
+        "fatal: remote error: want 12 not valid",
+    ],
+)
 def test_a_server_that_gives_no_ids_is_asked_for_all(
-    made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
     asked: list[tuple[str, ...]] = []
     fetch = Repository.fetch
 
     def refusing(self: Repository, address: str, *refspecs: str) -> str | None:
         asked.append(refspecs)
-        return "refused" if len(asked) == 1 else fetch(self, address, *refspecs)
+        return refused if len(asked) == 1 else fetch(self, address, *refspecs)
 
     expected = derive(made_origin, tmp_path / "plain")
     monkeypatch.setattr(Repository, "fetch", refusing)
@@ -256,10 +272,39 @@ def test_an_empty_range(made_origin: Origin, tmp_path: Path) -> None:
 
 
 def test_globs_are_held_to_account(made_origin: Origin, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nothing matches 'csrc/"):
-        derive(made_origin, tmp_path, dropped=("tests/**", "docs/**", "csrc/**"))
+    told: list[str] = []
+
+    class Teller(Reporter):
+        def say(self, message: str) -> None:
+            told.append(message)
+
+    globs = ("tests/**", "docs/**", "csrc/**")
+    derive_series(source(made_origin, dropped=globs), cache=tmp_path / "cache", reporter=Teller())
+    assert [line for line in told if "nothing" in line and "changes nothing" not in line] == [
+        "git series branch: nothing matches 'csrc/**' of 'dropped'"
+    ]
+    only_tests = made_origin.repo.git("rev-parse", "dflash-swa-support~2")
+    before = made_origin.repo.git("rev-parse", "dflash-swa-support~3")
     with pytest.raises(ConfigError, match="none of the commits changes a file that wheels carry"):
-        derive(made_origin, tmp_path, dropped=("**",))
+        derive(made_origin, tmp_path, commit=only_tests, base_commit=before)
+
+
+@pytest.mark.parametrize("squash", [True, False])
+def test_what_shapes_the_wheel_is_not_dropped(origin: Origin, tmp_path: Path, *, squash: bool) -> None:
+    files: dict[str, bytes | None] = {
+        "csrc/x.cu": b"x\n",
+        "setup.py": b"x\n",
+        "tests/csrc/x.h": b"x\n",
+        "benchmarks/x.cu": b"x\n",
+    }
+    tip = origin.repo.commit("Native", files)
+    globs = ("tests/**", "docs/**", "csrc/**", "benchmarks/**", "*.py")
+    with pytest.raises(PatchError, match="2 problems") as caught:
+        derive(origin, tmp_path, commit=tip, dropped=globs, squash=squash)
+    assert "'csrc/x.cu': can't be dropped: it is native source" in str(caught.value)
+    assert "'setup.py': can't be dropped: it is a build file" in str(caught.value)
+    mended = origin.repo.commit("Not native", {"csrc/x.cu": None, "setup.py": None})
+    assert "tests/csrc/x.h" in derive(origin, tmp_path, commit=mended, dropped=globs, squash=True).patches[0].dropped
 
 
 def test_files_that_are_neither_in_the_package_nor_dropped(made_origin: Origin, tmp_path: Path) -> None:
@@ -286,13 +331,20 @@ def test_what_no_patch_may_do_no_commit_may_do(origin: Origin, tmp_path: Path) -
         "git://example.org/x.git",
         "https://user:secret@example.org/x.git",
         "https://token@example.org/x.git",
+        "https://user:se/cret@example.org/x.git",
+        "https://example.org/x.git?private=secret",
+        "https://example.org/x.git#token",
+        "ssh://user:secret@example.org/x.git",
+        "ssh://git@-oProxyCommand=x/y",
+        "ssh://example.org",
+        "user:secret@example.org:x.git",
         "ssh://-oProxyCommand=x/y",
         "-oProxyCommand=x@host:path",
         "a@-host:path",
         "file://host/share",
         "https://example.org/x\n.git",
         "fd::17",
-        "no/such/folder",
+        "no/such:folder",
         "",
     ],
 )
@@ -305,10 +357,25 @@ def test_hostile_addresses(made_origin: Origin, tmp_path: Path, url: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "url", ["https://example.org/x.git", "ssh://git@example.org/x.git", "git@example.org:x/y.git", "file:///x.git"]
+    "url",
+    [
+        "https://example.org/x.git",
+        "https://example.org:8443/x/y",
+        "ssh://git@example.org/x.git",
+        "ssh://example.org:22/~/x.git",
+        "git@example.org:x/y.git",
+        "file:///x.git",
+    ],
 )
 def test_usual_addresses(url: str) -> None:
     assert check_address(url) == url
+
+
+@pytest.mark.parametrize("url", ["no/such/folder", "/no/such/folder", "../none"])
+def test_a_folder_that_is_not_there(url: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such folder") as caught:
+        check_address(url, tmp_path)
+    assert caught.value.found == os.path.abspath(tmp_path / url)  # noqa: PTH100  (as git would see it)
 
 
 def test_an_address_that_leads_nowhere(made_origin: Origin, tmp_path: Path) -> None:
@@ -324,12 +391,269 @@ def test_without_git(made_origin: Origin, tmp_path: Path, monkeypatch: pytest.Mo
         derive(made_origin, tmp_path)
 
 
-def test_a_git_that_fails(made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "bin" / "git"
+def fake_git(folder: Path, script: str) -> str:
+    """Make a program ``git``, and give the search path on which it comes first."""
+    program = folder / "bin" / "git"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\necho broken://user:pw@host >&2\nexit 3\n")
+    program.write_text("#!/bin/sh\n" + textwrap.dedent(script))
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    return f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def test_a_git_that_fails(made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", fake_git(tmp_path, "echo broken://user:pw@host/x?key=1 >&2\nexit 3\n"))
     with pytest.raises(ToolError, match="git init failed with exit code 3") as caught:
         derive(made_origin, tmp_path)
-    assert caught.value.found == "broken://…@host"
+    assert caught.value.found == "broken://…@host/x?…"
+
+
+class Call(NamedTuple):
+    words: Sequence[str]
+    variables: dict[str, str]
+    session: int
+
+
+def record_calls(made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+    """The calls of git that make a series: arguments, environment and session of each."""
+    log = tmp_path / "calls"
+    log.mkdir()
+    script = f"""\
+        here={log}/$$
+        printf '%s\\n' "$@" > $here.words
+        env > $here.variables
+        read -r stat < /proc/$$/stat
+        echo "$stat" > $here.stat
+        exec {shutil.which("git")} "$@"
+        """
+    monkeypatch.setenv("PATH", fake_git(tmp_path, script))
+    derive(made_origin, tmp_path)
+    calls = []
+    for words in sorted(log.glob("*.words"), key=lambda path: path.stat().st_mtime_ns):
+        lines = words.with_suffix(".variables").read_text().splitlines()
+        variables = dict(line.split("=", 1) for line in lines if "=" in line)
+        session = int(words.with_suffix(".stat").read_text().rpartition(")")[2].split()[3])
+        calls.append(Call(words.read_text().splitlines(), variables, session))
+    return calls
+
+
+def test_how_git_is_called(made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    calls = record_calls(made_origin, tmp_path, monkeypatch)
+    assert not {call.session for call in calls} & {os.getsid(0)}
+    fetches = [call for call in calls if "fetch" in call.words]
+    assert len(fetches) == 1
+    for call in fetches:
+        assert call.variables["GIT_ALLOW_PROTOCOL"] == "https:ssh:file"
+        assert (call.variables["GIT_TERMINAL_PROMPT"], call.variables["GIT_ASKPASS"]) == ("0", "")
+        assert "ConnectTimeout=" in call.variables["GIT_SSH_COMMAND"]
+        assert "ServerAliveInterval=" in call.variables["GIT_SSH_COMMAND"]
+        assert "http.lowSpeedTime=60" in call.words
+    diffs = [call for call in calls if "diff-tree" in call.words and "-p" in call.words]
+    assert len(diffs) == 2
+    for call in diffs:
+        # Other versions of git may have other defaults than the one that is here.
+        assert {"--no-ext-diff", "--no-textconv", "--full-index", "--no-renames", "--no-color"} <= set(call.words)
+    reads = [call for call in calls if {"diff-tree", "show", "rev-list", "merge-base"}.intersection(call.words)]
+    assert len(reads) > 5
+    for call in reads:
+        assert call.variables["GIT_NO_REPLACE_OBJECTS"] == call.variables["GIT_LITERAL_PATHSPECS"] == "1"
+        assert call.variables["GIT_CONFIG_GLOBAL"] == call.variables["HOME"] == os.devnull
+
+
+@pytest.mark.parametrize("name", ["GIT_SSH_COMMAND", "GIT_SSH", "core.sshCommand"])
+def test_the_user_s_own_ssh_is_called(
+    name: str, made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("GIT_SSH", "GIT_SSH_COMMAND"):
+        monkeypatch.delenv(variable, raising=False)
+    if name.startswith("GIT"):
+        monkeypatch.setenv(name, "mine")
+    else:
+        (tmp_path / "config").write_text("[core]\n\tsshCommand = mine\n")
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    (call,) = [call for call in record_calls(made_origin, tmp_path, monkeypatch) if "fetch" in call.words]
+    assert call.variables.get("GIT_SSH_COMMAND") == ("mine" if name == "GIT_SSH_COMMAND" else None)
+
+
+def test_no_other_transport_is_used_whatever_the_configuration(
+    made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        f'[protocol "ext"]\n\tallow = always\n[url "ext::touch% {tmp_path}/ran% "]\n\tinsteadOf = "file:///"\n'
+    )
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    with pytest.raises(NetworkError) as caught:
+        derive(made_origin, tmp_path, url=f"file://{made_origin.repo.folder}")
+    assert "transport 'ext' not allowed" in (caught.value.found or "")
+    assert not (tmp_path / "ran").exists()
+
+
+def cached(tmp_path: Path) -> Path:
+    (folder,) = (tmp_path / "cache" / "git").glob("*/repository.git")
+    return folder
+
+
+def test_replaced_objects_and_attributes_in_the_cache_do_not_count(made_origin: Origin, tmp_path: Path) -> None:
+    before = derive(made_origin, tmp_path)
+    folder = cached(tmp_path)
+    git = GitRepo.__new__(GitRepo)
+    git.folder = folder
+    git.git("replace", made_origin.tip, made_origin.base)
+    assert git.git("show", "--no-patch", "--format=%s", made_origin.tip) == "import of a release"
+    git.git("config", "diff.odd.command", "false")
+    git.git("config", "diff.odd.textconv", "false")
+    (folder / "info").mkdir(exist_ok=True)
+    (folder / "info" / "attributes").write_text("*.py diff=odd\n")
+    assert derive(made_origin, tmp_path) == before
+
+
+def test_a_network_fault_is_no_reason_to_fetch_everything(
+    made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def failing(_self: Repository, _address: str, *refspecs: str) -> str:
+        asked.append(refspecs)
+        return "fatal: unable to access: Could not resolve host"
+
+    monkeypatch.setattr(Repository, "fetch", failing)
+    with pytest.raises(NetworkError, match="can't fetch") as caught:
+        derive(made_origin, tmp_path)
+    assert len(asked) == 1
+    assert "resolve host" in (caught.value.found or "")
+
+
+@pytest.mark.parametrize("stamp", ["999999999999999", "9223372036854775807"])
+def test_a_date_that_no_calendar_has(origin: Origin, tmp_path: Path, stamp: str) -> None:
+    repo = origin.repo
+    raw = f"tree {repo.git('rev-parse', 'HEAD~3^{tree}')}\nparent {origin.base}\n"
+    raw += f"author a <a> {stamp} +0000\ncommitter a <a> {stamp} +0000\n\nLate\n"
+    (tmp_path / "commit").write_text(raw)
+    tip = repo.git("hash-object", "-t", "commit", "-w", "--literally", str(tmp_path / "commit"))
+    repo.git("branch", "late", tip)
+    with pytest.raises(PatchError, match=f"the date of commit {tip} is none that a calendar has"):
+        derive(origin, tmp_path, commit=tip)
+
+
+def test_many_files_take_several_calls(made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = derive(made_origin, tmp_path, squash=True)
+    monkeypatch.setattr(git_module, "_ARGUMENTS", 1)
+    assert len(list(git_module._batches(["a", "b", "c"]))) == 3
+    assert derive(made_origin, tmp_path, squash=True) == whole
+    monkeypatch.setattr(git_module, "_ARGUMENTS", 4)
+    assert list(git_module._batches(["a", "b", "ccccc", "d"])) == [["a", "b"], ["ccccc"], ["d"]]
+    assert list(git_module._batches([])) == []
+
+
+def test_what_is_read_of_git_is_bounded(made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    diff = made_origin.repo.git(*git_module._DIFF, made_origin.base, made_origin.tip, "--", "vllm")
+    size = len(diff.encode()) + 1  # the last line's end
+    monkeypatch.setattr(git_module, "_ARGUMENTS", 1)  # so that all calls together are bounded
+    monkeypatch.setattr(git_module, "MAX_BYTES", size)
+    derive(made_origin, tmp_path, squash=True)
+    monkeypatch.setattr(git_module, "MAX_BYTES", size - 1)
+    with pytest.raises(PatchError, match="git diff-tree gives more than"):
+        derive(made_origin, tmp_path, squash=True)
+
+
+def test_an_endless_git_is_ended(made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    derive(made_origin, tmp_path)
+    script = f"""\
+        case "$*" in *diff-tree*) exec yes;; esac
+        exec {shutil.which("git")} "$@"
+        """
+    monkeypatch.setenv("PATH", fake_git(tmp_path, script))
+    monkeypatch.setattr(repository, "MAX_BYTES", 1000)
+    with pytest.raises(PatchError, match="git diff-tree gives more than"):
+        derive(made_origin, tmp_path)
+
+
+HANGING = """\
+case "$*" in
+*fetch*)
+    sleep 600 &
+    echo "$$ $!" > {note}.new
+    mv {note}.new {note}
+    wait;;
+*) exec {git} "$@";;
+esac
+"""
+DERIVING = """\
+import signal, sys
+from pathlib import Path
+from patchwheel.recipe import GitSeries
+from patchwheel.series import derive_series
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+signal.signal(signal.SIGINT, signal.default_int_handler)
+source = GitSeries(name="x", purpose="x", url=sys.argv[1], commit="1" * 40, base_commit="2" * 40)
+derive_series(source, cache=Path(sys.argv[2]))
+"""
+
+
+def is_running(process: int) -> bool:
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_fetch_takes_its_children_along(made_origin: Origin, tmp_path: Path, number: int) -> None:
+    note = tmp_path / "note"
+    path = fake_git(tmp_path, HANGING.format(note=note, git=shutil.which("git")))
+    command = [sys.executable, "-c", DERIVING, str(made_origin.repo.folder), str(tmp_path / "cache")]
+    with subprocess.Popen(command, env={**os.environ, "PATH": path}, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(note.exists)
+            children = [int(word) for word in note.read_text().split()]
+            assert all(map(is_running, children))
+            process.send_signal(number)
+            assert process.wait(30) != 0
+        finally:
+            process.kill()
+    wait_until(lambda: not any(map(is_running, children)))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_what_a_killed_fetch_left_is_swept(made_origin: Origin, tmp_path: Path) -> None:
+    earlier = made_origin.repo.git("rev-parse", "dflash-swa-support~3")
+    derive(made_origin, tmp_path, commit=earlier)
+    folder = cached(tmp_path)
+    pack, pin = folder / "objects" / "pack" / "tmp_pack_x1y2z3", folder / "refs" / "pins" / f"{made_origin.tip}.lock"
+    loose = folder / "objects" / "12" / "tmp_obj_x1y2z3"
+    loose.parent.mkdir(exist_ok=True)
+    for leftover in (pack, pin, loose):
+        leftover.write_bytes(b"half")
+    derive(made_origin, tmp_path, commit=earlier)
+    assert pack.exists()  # it may be another process's, which has the lock
+    derive(made_origin, tmp_path)
+    assert not [leftover for leftover in (pack, pin, loose) if leftover.exists()]
+
+
+def test_a_read_only_cache_is_enough_once_all_is_there(
+    made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    online = derive(made_origin, tmp_path)
+    place = cached(tmp_path).parent
+
+    def files() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in place.rglob("*")}
+
+    def refusing(_folder: Path) -> None:
+        pytest.fail("nothing is to be written")
+
+    before = files()
+    monkeypatch.setattr(repository, "locked", refusing)
+    assert derive(made_origin, tmp_path, offline=True) == online
+    assert files() == before

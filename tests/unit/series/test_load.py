@@ -9,7 +9,7 @@ from support.patches import SeriesFolder, make_patch
 from patchwheel.errors import ConfigError, PatchError
 from patchwheel.files import sha256_bytes
 from patchwheel.series import SeriesFile, apply_series, load_series
-from patchwheel.series.paths import glob_pattern
+from patchwheel.series.paths import glob_pattern, shapes_the_wheel, why_not_dropped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,7 +168,7 @@ def test_tells_the_problems_of_all_patches_at_once(folder: SeriesFolder) -> None
     folder.add("0002-b.patch", PATCH.replace(b"vllm/a.py", b"/a.py"), [A])
     with pytest.raises(PatchError) as caught:
         load_series("s", "1.0", folder.write())
-    assert caught.value.what == "3 problems in 0001-a.patch, 0002-b.patch"
+    assert caught.value.what == "2 problems in 0001-a.patch, 0002-b.patch"
 
 
 def test_a_patch_for_another_package(folder: SeriesFolder) -> None:
@@ -203,7 +203,70 @@ def test_the_schema_can_be_written() -> None:
     assert set(schema["$defs"]) == {"SeriesFile", "BasePatches", "PatchEntry"}
 
 
+SHAPING = [
+    "csrc/x.cu",
+    "csrc/deep/notes.txt",
+    "cmake/utils.cmake",
+    "rust/src/lib.rs",
+    "setup.py",
+    "pyproject.toml",
+    "CMakeLists.txt",
+    "Cargo.lock",
+    "requirements/cuda.txt",
+]
+ASIDE = [
+    "tests/csrc/x.h",
+    "tests/deep/kernels.cu",
+    "docs/requirements/x.txt",
+    "benchmarks/x.cu",
+    "benchmarks/setup.py",
+    "examples/rust/Cargo.toml",
+    "requirements",
+    "csrc",
+    "csrc.md",
+    "README.md",
+]
+
+
+@pytest.mark.parametrize("path", [*SHAPING, "vllm/x.cu", "vllm/CMakeLists.txt"])
+def test_what_shapes_the_wheel_is_not_dropped(folder: SeriesFolder, path: str) -> None:
+    assert shapes_the_wheel(path)
+    folder.add("0001-a.patch", make_patch({A: PAIR, path: PAIR}), [A])
+    folder.dropped = ["**/" + path.rpartition("/")[2]]
+    with pytest.raises(PatchError) as caught:
+        load_series("s", "1.0", folder.write())
+    assert f"{path}: can't be dropped: {shapes_the_wheel(path)}" in str(caught.value)
+    assert "strategies that compile are not in this version" in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ASIDE)
+def test_what_no_wheel_is_made_from_is_dropped(folder: SeriesFolder, path: str) -> None:
+    folder.add("0001-a.patch", make_patch({A: PAIR, path: (None, b"x\n")}), [A])
+    with pytest.raises(PatchError) as caught:
+        load_series("s", "1.0", folder.write())
+    assert f"{path}: outside of vllm/; a file that wheels don't carry is left out by 'dropped'" in str(caught.value)
+    folder.dropped = [path]
+    assert load_series("s", "1.0", folder.write()).patches[0].dropped == (path,)
+
+
+def test_both_names_of_a_dropped_rename_count(folder: SeriesFolder) -> None:
+    rename = PATCH.replace(b"--- a", b"rename from tests/a.h\nrename to csrc/a.h\n--- a")
+    rename = rename.replace(b"a/vllm/a.py", b"a/tests/a.h").replace(b"b/vllm/a.py", b"b/csrc/a.h")
+    folder.add("0001-a.patch", rename, [A])
+    folder.dropped = ["**/a.h"]
+    with pytest.raises(PatchError, match="problem") as caught:
+        load_series("s", "1.0", folder.write())
+    assert "csrc/a.h: can't be dropped" in str(caught.value)
+    assert "tests/a.h: can't" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("package", "refused"), [("vllm", False), ("a.b", True), ("a", True)])
+def test_native_source_in_the_package_is_not_dropped(package: str, *, refused: bool) -> None:
+    assert (why_not_dropped("a/b/x.pyx", package) is not None) is refused
+    assert why_not_dropped("a/b/x.md", package) is None
+
+
 def test_native_and_build_files_are_left_for_the_plan_to_judge(folder: SeriesFolder) -> None:
-    paths = ["csrc/x.cu", "setup.py"]
+    paths = SHAPING
     folder.add("0001-a.patch", make_patch(dict.fromkeys(paths, PAIR)), paths)
     assert load_series("s", "1.0", folder.write()).patches[0].paths == tuple(paths)
