@@ -282,6 +282,20 @@ def test_folders_serve_as_index_and_as_links(fetcher: Fetcher, server: FileServe
     assert server.seen == [], "what lies here is tried first"
 
 
+def test_what_is_wrong_with_a_folder_is_told(fetcher: Fetcher, tmp_path: Path) -> None:
+    (tmp_path / "links.html").write_text(f'<a href="{FILE}#sha256={SHA256}">{FILE}</a>')
+    links = IndexSettings(indexes=(), find_links=((tmp_path / "links.html").as_uri(),))
+    for action in (fetcher.read, fetcher.peek):
+        with pytest.raises(NetworkError, match="can't read") as missing:
+            action(settings=links)
+        assert "PATCHWHEEL_INDEX_URL" in (missing.value.next_step or "")
+    (tmp_path / FILE).write_bytes(bytes(len(DATA)))
+    for action in (fetcher.read, fetcher.peek):
+        with pytest.raises(IntegrityError, match="another content than pinned") as wrong:
+            action(settings=links)
+        assert "another index" in (wrong.value.next_step or "")
+
+
 def test_a_folder_with_a_wrong_file_is_passed_over(fetcher: Fetcher, server: FileServer, tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(bytes(len(DATA)))
     links = IndexSettings(indexes=(server.url("/simple/"),), find_links=(tmp_path.as_uri(),))

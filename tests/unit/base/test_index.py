@@ -63,6 +63,7 @@ def test_json_pages(asker: Asker) -> None:
 def test_the_first_index_with_the_release_is_believed(asker: Asker) -> None:
     asker.server.index("vllm", {WHEEL: DATA})
     asker.server.files["/first/vllm/"] = f'<a href="/f#sha256={SHA256}">{OTHER}</a>'.encode()
+    asker.server.files["/first/vllm/"] += b'<a href="/g">vllm-0.9.tar.gz</a><a href="/h">vllm.exe</a>'
     asker.server.types["/first/vllm/"] = "text/html"
     assert [each.file for each in asker.index("/first/", "/simple/").files("vllm", "1.0")] == [WHEEL]
     assert [each.file for each in asker.index("/first/", "/simple/").files("vllm", "1.0.1")] == [OTHER]

@@ -149,6 +149,8 @@ def test_a_locked_file_stays_when_the_index_drops_it(lock: Locker, server: FileS
     server.index("vllm", {ARM: CPU})
     assert len(lock().files) == 3
     assert any(X86 in text and "no longer" in text for text in listener.said)
+    server.index("vllm", {SDIST: b"source"})
+    assert len(lock().files) == 3, "it still has the wheels that are locked"
 
 
 def test_withdrawn_files_are_told(lock: Locker, server: FileServer, listener: Listener) -> None:

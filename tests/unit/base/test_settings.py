@@ -53,6 +53,8 @@ def test_our_own_variable_must_make_sense(machine: Machine, value: str) -> None:
     with pytest.raises(UsageError, match="neither an address nor a folder") as caught:
         machine.read(PATCHWHEEL_INDEX_URL=value)
     assert caught.value.found in ("nonsense", "***@host/simple", "host?***")
+    with pytest.raises(UsageError, match="neither an address nor a folder"):
+        machine.read(PATCHWHEEL_INDEX_URL=str(machine.write("file", "")))
 
 
 def test_others_variables_are_taken_as_they_are(machine: Machine, tmp_path: Path) -> None:
