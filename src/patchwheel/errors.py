@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from patchwheel.text import printable
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -75,7 +77,7 @@ class PatchwheelError(Exception):
         if self.details:
             lines.append(self.details)
         lines += [f"  {label + ':':<10}{text}" for label, text in rows if text]
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def as_document(self) -> dict[str, object]:
         """The error as a JSON-ready document with a ``schema`` field."""

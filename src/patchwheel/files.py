@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from contextlib import contextmanager, suppress
@@ -17,7 +18,7 @@ from typing import IO, TYPE_CHECKING
 from patchwheel.errors import OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 CHUNK = 1 << 20
@@ -25,6 +26,9 @@ CHUNK = 1 << 20
 
 _LOCK_NAME = ".patchwheel.lock"
 _PART = ".part"
+_TOKEN = 6
+_LEFTOVER = re.compile(rf"\..+\.[0-9a-f]{{{2 * _TOKEN}}}{re.escape(_PART)}")
+"""What `Draft` calls its files; another program's ``.part`` files are not ours to remove."""
 
 
 def sha256_bytes(data: bytes) -> str:
@@ -47,32 +51,50 @@ def git_blob_id(data: bytes) -> str:
 
 
 class Draft:
-    """A file in the making: written under ``path``, seen under ``target`` only after `publish`."""
+    """A file in the making: written under ``path``, seen under ``target`` only after `publish`.
+
+    Every method raises `OutputError` where the file can't be created or written: no space, read-only, no permission.
+    """
 
     def __init__(self, target: Path) -> None:
         self.target = target
-        self.path = target.with_name(f".{target.name}.{secrets.token_hex(6)}{_PART}")
-        # 0o666 less the umask, as any program would create it: a result must be readable by whom the user allows.
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self.path = target.with_name(f".{target.name}.{secrets.token_hex(_TOKEN)}{_PART}")
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # 0o666 less the umask, as any program would create it: who the user allows must be able to read a result.
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b", buffering=CHUNK)
 
+    def write(self, data: bytes) -> int:
+        """Add bytes at the end."""
+        with writing(self.target):
+            return self.file.write(data)
+
+    def flush(self) -> None:
+        """Hand all bytes to the system, so that they can be read back."""
+        with writing(self.target):
+            self.file.flush()
+
     def sync(self) -> None:
-        """Flush to the disk, so that what is read back is what will be found after a crash."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        """Hand all bytes to the disk, so that they are still there after a crash."""
+        with writing(self.target):
+            self.file.flush()
+            os.fsync(self.file.fileno())
 
     def publish(self) -> None:
         """Give the file its good name, atomically."""
         self.sync()
-        self.file.close()
-        self.path.replace(self.target)
-        _sync_folder(self.target.parent)
+        with writing(self.target):
+            self.file.close()
+            self.path.replace(self.target)
+            _sync_folder(self.target.parent)
 
     def discard(self) -> None:
         """Remove what was written, unless it was published."""
         with suppress(OSError):  # close() flushes, and a full disk must not hide the first error
             self.file.close()
-        self.path.unlink(missing_ok=True)
+        with writing(self.target):
+            self.path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -80,31 +102,32 @@ def drafting(target: Path) -> Iterator[Draft]:
     """Write a file that gets its name only when the caller publishes it.
 
     Raises:
-        OutputError: The file can't be created or written (no space, read-only, no permission).
+        OutputError: As `Draft` says.
     """
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft = Draft(target)
-        try:
-            yield draft
-        finally:
-            draft.discard()
+    draft = Draft(target)
+    try:
+        yield draft
+    finally:
+        draft.discard()
 
 
 def write_atomically(target: Path, data: bytes) -> None:
     """Write a small file whole or not at all.
 
     Raises:
-        OutputError: As for `drafting`.
+        OutputError: As `Draft` says.
     """
     with drafting(target) as draft:
-        draft.file.write(data)
+        draft.write(data)
         draft.publish()
 
 
 @contextmanager
 def writing(target: Path, elsewhere: str = "elsewhere with --out") -> Iterator[None]:
-    """Turn refusals of the operating system into an `OutputError`, which says where else to write."""
+    """Turn refusals of the operating system into an `OutputError`, which says where else to write.
+
+    Only calls that write ``target`` belong inside.
+    """
     try:
         yield
     except OSError as error:
@@ -112,20 +135,34 @@ def writing(target: Path, elsewhere: str = "elsewhere with --out") -> Iterator[N
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold a folder against other patchwheel processes, and sweep what killed ones left in it.
+
+    Args:
+        folder: Made if it isn't there.
+        on_wait: Called once if another process holds it.
 
     Raises:
         OutputError: The folder can't be created or written.
     """
-    from filelock import FileLock  # noqa: PLC0415  (not needed for a command that only reads)
+    from filelock import FileLock, Timeout  # noqa: PLC0415  (not needed for a command that only reads)
 
+    lock = FileLock(folder / _LOCK_NAME)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / _LOCK_NAME):
-            for leftover in folder.glob(f".*{_PART}"):
-                leftover.unlink(missing_ok=True)
-            yield
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            on_wait()
+            lock.acquire()
+    try:
+        with writing(folder):
+            for leftover in folder.iterdir():
+                if _LEFTOVER.fullmatch(leftover.name) and leftover.is_file() and not leftover.is_symlink():
+                    leftover.unlink(missing_ok=True)
+        yield
+    finally:
+        lock.release()
 
 
 def check_space(folder: Path, size: int) -> None:

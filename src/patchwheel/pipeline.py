@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from patchwheel.base import find_cached_base, open_base, peek_base, pin_base
 from patchwheel.build import make_record, write_overlay
 from patchwheel.documents import canonical_json
 from patchwheel.errors import CheckFailedError, UsageError
-from patchwheel.files import check_space, drafting, locked, sha256_file, write_atomically
+from patchwheel.files import check_space, drafting, locked
 from patchwheel.plan import Plan, make_plan
 from patchwheel.progress import SILENT, Reporter
 from patchwheel.recipe import DEFAULT_RECIPE, Recipe, find_recipe
@@ -23,6 +23,7 @@ from patchwheel.wheel.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from patchwheel.project import Project
 
@@ -70,7 +71,10 @@ def plan_recipe(
     offline: bool = False,
     reporter: Reporter = SILENT,
 ) -> Plan:
-    """Work out what a build would do. Writes nothing; reads only the needed parts of a base that is not cached.
+    """Work out what a build would do.
+
+    Writes nothing, but for the history of a git source, which goes into the cache. Of a base that is not cached, only
+    the needed parts are read.
 
     Raises:
         PatchwheelError: Of any kind that the stages raise.
@@ -79,7 +83,10 @@ def plan_recipe(
     pin = pin_base(recipe, path, project, recipe.choose_variant(variant))
     series = _load_all(recipe, path, project, offline=offline, reporter=reporter)
     with peek_base(pin, offline=offline, reporter=reporter) as source:
-        return make_plan(recipe, pin, series, Archive(source))
+        archive = Archive(source)
+        if isinstance(source, FileSource):  # over a network that would be a request for every member
+            archive.check_layout()
+        return make_plan(recipe, pin, series, archive)
 
 
 def build_recipe(
@@ -90,6 +97,7 @@ def build_recipe(
     variant: str | None = None,
     offline: bool = False,
     reporter: Reporter = SILENT,
+    strategy: str = "auto",
     read_back: bool = True,
 ) -> Product:
     """Fetch, apply, build, verify, and publish atomically into ``out``.
@@ -104,6 +112,7 @@ def build_recipe(
         variant: Variant to build; by default the one for this machine.
         offline: Use only what the cache has.
         reporter: Whom to tell of progress.
+        strategy: How to build, one of `patchwheel.plan.STRATEGIES`.
         read_back: Read the written wheel back and run all checks on it. Leave this out only to time the rest.
 
     Raises:
@@ -117,28 +126,33 @@ def build_recipe(
         base = Archive(FileSource(file, pin.file))
         base.check_layout()
         with reporter.step("applied the patches"):
-            plan = make_plan(recipe, pin, series, base)
+            plan = make_plan(recipe, pin, series, base, strategy)
         target = out / plan.name.file_name
+        beside = target.with_name(f"{target.name}.record.json")
         report = None
-        with locked(out), drafting(target) as draft:
+        with (
+            locked(out, lambda: reporter.say(f"another patchwheel is working in {out}: waiting for it")),
+            drafting(target) as draft,
+            drafting(beside) as note,
+        ):
             check_space(out, plan.size)
             with reporter.step("built the wheel"):
-                built = write_overlay(plan, base, draft.file)
-                draft.file.flush()
+                built = write_overlay(plan, base, draft)
+                draft.flush()
             with ThreadPoolExecutor(1) as disk:
                 synced = disk.submit(draft.sync)  # the disk works while the cores check
                 if read_back:
                     with reporter.step("read it back and checked it"):
-                        report = verify_wheel(
-                            draft.file, target.name, Base(archive=base, file_name=pin.file, sha256=pin.sha256)
-                        )
+                        report = verify_wheel(draft.file, target.name, Base(file, pin.file))
                     _refuse_unless_sound(report, built.sha256)
                 synced.result()
-            record = target.with_name(f"{target.name}.record.json")
-            _tell_replaced(record, built.sha256, reporter)
+            note.write(_record_beside(plan, built.sha256, built.size, report))
+            note.sync()
+            _tell_replaced(beside, built.sha256, reporter)
+            # The wheel last: once it is there, all is there.
+            note.publish()
             draft.publish()
-            write_atomically(record, _record_beside(plan, built.sha256, built.size, report))
-    return Product(wheel=target, record=record, plan=plan, sha256=built.sha256, size=built.size, report=report)
+    return Product(wheel=target, record=beside, plan=plan, sha256=built.sha256, size=built.size, report=report)
 
 
 def verify_path(path: Path, *, base: Path | None = None) -> Report:
@@ -159,7 +173,7 @@ def verify_paths(paths: Sequence[Path], *, base: Path | None = None) -> list[Rep
     """`verify_path` for several wheels; all are opened before the first is checked."""
     with ExitStack() as stack:
         files = [(stack.enter_context(_opened(path)), path.name) for path in paths]
-        given = _read_base(stack.enter_context(_opened(base))) if base else None
+        given = Base(stack.enter_context(_opened(base)), base.name) if base else None
         return [_verify(file, name, given) for file, name in files]
 
 
@@ -169,14 +183,10 @@ def _verify(file: IO[bytes], name: str, given: Base | None) -> Report:
     if record is None or cached is None:
         return verify_wheel(file, name, given, no_base="name it with --base, or run patchwheel base fetch")
     with cached.open("rb") as base_file:
-        if sha256_file(base_file) != record.base.sha256:
+        base = Base(base_file, cached.name)
+        if base.sha256 != record.base.sha256:
             return verify_wheel(file, name, no_base="the cached one is damaged; patchwheel base fetch gets it again")
-        return verify_wheel(file, name, _read_base(base_file))
-
-
-def _read_base(file: IO[bytes]) -> Base:
-    name = Path(file.name).name
-    return Base(archive=Archive(FileSource(file, name)), file_name=name, sha256=sha256_file(file))
+        return verify_wheel(file, name, base)
 
 
 def _load_all(
@@ -191,6 +201,8 @@ def _load_all(
 
 
 def _opened(path: Path) -> IO[bytes]:
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path.name} is no regular file", where=str(path), next_step="name the file of a wheel")
     try:
         return path.open("rb")
     except OSError as error:
@@ -208,15 +220,15 @@ def _refuse_unless_sound(report: Report, written: str) -> None:
     raise CheckFailedError(
         what,
         details=report.as_text(),
-        next_step="run the build again; if it fails the same way, this is a bug or failing hardware",
+        next_step="run the build again; if it fails the same way, please report it",
         data={"verify": report.as_document()},
     )
 
 
-def _tell_replaced(record: Path, sha256: str, reporter: Reporter) -> None:
-    with suppress(OSError):  # there is no earlier build
-        if sha256.encode() not in record.read_bytes():
-            reporter.say("replacing an earlier build of this version that has other bytes")
+def _tell_replaced(beside: Path, sha256: str, reporter: Reporter) -> None:
+    with suppress(OSError, ValueError, AttributeError):  # no earlier build, or nothing to be learnt from it
+        if json.loads(beside.read_bytes()).get("sha256") != sha256:
+            reporter.say("replacing an earlier build of this version, of other bytes: another patchwheel made it")
 
 
 def _record_beside(plan: Plan, sha256: str, size: int, report: Report | None) -> bytes:
@@ -228,6 +240,7 @@ def _record_beside(plan: Plan, sha256: str, size: int, report: Report | None) ->
             "sha256": sha256,
             "size": size,
             "checks": checks,
+            "plan": plan.as_document(),
             "record": make_record(plan),
         }
     )

@@ -7,6 +7,7 @@ are replaced and all others are copied as they are.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from patchwheel.errors import StrategyError
 from patchwheel.files import sha256_bytes
 from patchwheel.progress import format_size
 from patchwheel.series import apply_series, shapes_the_wheel
+from patchwheel.text import printable
 from patchwheel.wheel.metadata import find_dist_info
 from patchwheel.wheel.names import WheelName, parse_wheel_name
 
@@ -28,8 +30,12 @@ if TYPE_CHECKING:
     from patchwheel.series import Applied, Series
     from patchwheel.wheel.archive import Archive
 
-__all__ = ["Plan", "local_version", "make_plan"]
+__all__ = ["STRATEGIES", "Plan", "local_version", "make_plan"]
 
+STRATEGIES = ("auto", "overlay")
+"""Ways to build. ``auto`` chooses; so far there is one to choose."""
+
+_COMPILED = re.compile(r"\.(so(\.\d+)*|pyd|pyc|a|o)$")
 _DIGITS = 8
 _BYTES_PER_SECOND = 120e6
 """Slow side of what copying, hashing and reading back reached on two cores (docs/explanation/overlay.md)."""
@@ -113,13 +119,13 @@ class Plan:
         lines.append(f"strategy  {self.strategy}")
         lines += [f"          because {reason}" for reason in self.reasons]
         lines.append(f"wheel     {self.name.file_name}")
-        lines.append(
-            f"estimate  about {self.seconds:.0f} s, and the download of the base if it is not cached, {format_size(self.size)}"
-        )
-        return "\n".join(lines)
+        lines.append(f"estimate  {format_size(self.size)} in about {self.seconds:.0f} s, once the base is in the cache")
+        return printable("\n".join(lines))
 
 
-def make_plan(recipe: Recipe, base: BasePin, series: Sequence[Series], archive: Archive) -> Plan:
+def make_plan(
+    recipe: Recipe, base: BasePin, series: Sequence[Series], archive: Archive, strategy: str = "auto"
+) -> Plan:
     """Choose the strategy and work out every changed file.
 
     Args:
@@ -127,12 +133,15 @@ def make_plan(recipe: Recipe, base: BasePin, series: Sequence[Series], archive: 
         base: The pinned base wheel.
         series: The recipe's series, loaded, in order.
         archive: The base wheel.
+        strategy: One of `STRATEGIES`; ``auto`` is the cheapest that will do.
 
     Raises:
-        StrategyError: A patch touches what an overlay can't rebuild, or what wheels don't carry.
+        StrategyError: A patch touches what an overlay can't rebuild, or the wanted strategy is not to be had.
         ConflictError: A patch does not apply exactly.
         ArchiveError: The base wheel is malformed.
     """
+    if strategy not in STRATEGIES:
+        raise StrategyError(f"there is no strategy {strategy!r}", expected="one of " + ", ".join(STRATEGIES))
     base_name = parse_wheel_name(base.file)
     dist_info = find_dist_info(archive, base_name)
     _refuse_unless_overlay(series, archive, recipe)
@@ -140,8 +149,9 @@ def make_plan(recipe: Recipe, base: BasePin, series: Sequence[Series], archive: 
     def member(path: str) -> bytes | None:
         return archive.read(path) if archive.get(path) else None
 
-    applied = apply_series(series, member)
-    version = local_version(base_name.version, recipe.label, base, series)
+    applied = apply_series(series, member, names=archive.by_name)
+    patches = [patch.sha256 for one in series for patch in one.patches]
+    version = local_version(base_name.version, recipe.label, base.sha256, patches)
     count = len(applied.changes)
     growth = sum(len(change.after or b"") for change in applied.changes)
     size = archive.source.size + growth
@@ -164,14 +174,19 @@ def make_plan(recipe: Recipe, base: BasePin, series: Sequence[Series], archive: 
     )
 
 
-def local_version(version: str, label: str, base: BasePin, series: Sequence[Series]) -> str:
+def local_version(version: str, label: str, base: str, patches: Sequence[str]) -> str:
     """The version of the wheel to be: ``<base version>+<label>.<8 hex digits>``.
 
     The digits are the start of a sha256 over the digests of the base wheel and of every patch in order, so two
     wheels of one version were made from the same input.
+
+    Args:
+        version: The base wheel's.
+        label: The recipe's.
+        base: sha256 of the base wheel.
+        patches: sha256 of each patch, in order.
     """
-    patches = [patch.sha256 for one in series for patch in one.patches]
-    digest = sha256_bytes(canonical_json({"base": base.sha256, "patches": patches}))[:_DIGITS]
+    digest = sha256_bytes(canonical_json({"base": base, "patches": list(patches)}))[:_DIGITS]
     joint = "." if "+" in version else "+"
     # The normal form: a digest of decimal digits only counts as a number there and loses leading zeros.
     return str(Version(f"{version}{joint}{label}.{digest}"))
@@ -199,13 +214,13 @@ def _refuse_unless_overlay(series: Sequence[Series], archive: Archive, recipe: R
 def _why_no_overlay(path: str, archive: Archive) -> str | None:
     if path.count("/") == 1 and path.endswith("/_version.py"):
         return "the build writes this file itself"
-    if path.endswith(".so"):
-        return "it is an extension module"
+    if _COMPILED.search(path):
+        return "it is compiled code"
     # A header in the wheel is data, compiled on the user's machine; elsewhere it is source.
     return None if archive.get(path) else shapes_the_wheel(path)
 
 
-_PROVEN = "before the patches, each was byte for byte the file that they were made for"
+_PROVEN = "before the patches, each file that they change was byte for byte the one that they were made for"
 _MOVED = "hunks fit exactly, some of them moved by as many lines as the series allows"
 
 

@@ -11,6 +11,8 @@ import time
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
+from patchwheel.text import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -55,7 +57,7 @@ class PlainReporter(Reporter):
 
     def say(self, message: str) -> None:
         """Write one line."""
-        print(message, file=self._stream, flush=True)
+        print(printable(message), file=self._stream, flush=True)
 
     @contextmanager
     def transfer(self, label: str, total: int | None, done: int = 0) -> Iterator[Callable[[int], None]]:

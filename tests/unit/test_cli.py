@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -63,9 +64,13 @@ def test_people_read_stderr_and_machines_stdout(
     assert main(["verify", str(wheel), "--base", str(base)]) == 0
     assert "the wheel holds: 5 checks passed" in capsys.readouterr().err
     assert main(["verify", str(wheel), str(wheel), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["schema"] == "patchwheel.verify-all/1"
-    assert main(["verify", str(base)]) == 1
-    assert "FAIL identity" in capsys.readouterr().err
+    assert json.loads(capsys.readouterr().out)["schema"] == "patchwheel.verify/1"
+    assert main(["verify", str(base)]) == 0
+    assert "tag from before its publisher renamed it" in capsys.readouterr().err
+    wheel.write_bytes(wheel.read_bytes()[:-1])
+    assert main(["verify", str(base), str(wheel), "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["ok"], [report["ok"] for report in document["reports"]]) == (False, [True, False])
 
 
 def test_quiet(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +111,7 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
     monkeypatch.setattr("patchwheel.cli.plan.plan_recipe", interrupt)
     assert main(["plan"]) == 130
-    assert "interrupted" in capsys.readouterr().err
+    assert "nothing half-done is left" in capsys.readouterr().err
 
 
 def test_every_kind_of_error_has_its_own_exit_code_and_name() -> None:
@@ -114,7 +119,7 @@ def test_every_kind_of_error_has_its_own_exit_code_and_name() -> None:
     codes = [kind.exit_code for kind in kinds]
     assert len(set(codes)) == len(codes)
     assert len({kind.kind for kind in kinds}) == len(kinds)
-    assert not set(codes) & {0, cli._BUG, cli._INTERRUPTED, cli._TERMINATED}
+    assert not set(codes) & {0, cli._BUG, cli._NO_READER, cli._INTERRUPTED, cli._TERMINATED}
     assert {kind.__name__ for kind in kinds} | {"PatchwheelError"} == set(errors.__all__)
 
 
@@ -128,3 +133,52 @@ def test_the_parts_of_an_error_come_in_a_fixed_order() -> None:
         "  found:    c",
         "  next:     d",
     ]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["plan", "--frob"], ["frobnicate"], [], ["verify"], ["build", "--strategy", "magic"]]
+)
+def test_wrong_use_is_told_to_machines_too(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*arguments, "--json"]) == 2
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["kind"] == "usage"
+    assert "--help" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "says"),
+    [("| true", 141, ""), ("> /dev/full", 11, "No space left on device"), (">&-", 11, "standard output is closed")],
+)
+def test_standard_output_that_takes_nothing(project: Project, redirection: str, code: int, says: str) -> None:
+    # The pipe's reader is gone before anything is written: the plan is made after "true" has ended.
+    command = (
+        f"{sys.executable} -m patchwheel plan r --json --project {project.root} {redirection}; exit ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_documents_are_utf_8_whatever_the_terminal(project: Project) -> None:
+    recipe = project.recipes / "r.toml"
+    recipe.write_text(recipe.read_text().replace("for tests", "für Prüfungen"))
+    series = project.patches / "s" / "series.toml"
+    series.write_text(series.read_text().replace("for tests", "für Prüfungen"))
+    command = [sys.executable, "-m", "patchwheel", "plan", "r", "--json", "--project", str(project.root)]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, check=True, env=environment)
+    assert json.loads(done.stdout)["schema"] == "patchwheel.plan/1"
+
+
+def test_what_came_with_the_package_is_not_locked_into(
+    monkeypatch: pytest.MonkeyPatch, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("patchwheel.project._PACKAGED", project.root)
+    assert main(["base", "lock", "vllm==0.20.2", "--project", str(project.root)]) == 2
+    assert "no lock of yours" in capsys.readouterr().err
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    error = errors.UsageError("x\x1b[1A\u202ey", found="\x9b2K")
+    assert str(error) == "x\\x1b[1A\\u202ey\n  found:    \\x9b2K"

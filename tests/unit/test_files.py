@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from patchwheel.errors import OutputError
-from patchwheel.files import drafting, git_blob_id, locked, sha256_file, write_atomically
+from patchwheel.files import check_space, drafting, git_blob_id, locked, sha256_file, write_atomically
 
 FULL = Path("/dev/full")
 
@@ -25,7 +25,7 @@ def names(folder: Path) -> list[str]:
 def test_a_draft_is_seen_only_when_published(tmp_path: Path) -> None:
     target = tmp_path / "new" / "wheel.whl"
     with drafting(target) as draft:
-        draft.file.write(b"content")
+        draft.write(b"content")
         draft.sync()
         assert not target.exists()
         assert draft.path.read_bytes() == b"content"
@@ -38,7 +38,7 @@ def test_an_error_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     target = tmp_path / "wheel.whl"
     target.write_bytes(b"old")
     with pytest.raises(ZeroDivisionError), drafting(target) as draft:
-        draft.file.write(b"half")
+        draft.write(b"half")
         raise ZeroDivisionError
     assert target.read_bytes() == b"old"
     assert names(tmp_path) == ["wheel.whl"]
@@ -59,32 +59,83 @@ def test_permissions_follow_the_umask(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
 
 
-def test_locked_sweeps_what_killed_processes_left(tmp_path: Path) -> None:
-    (tmp_path / ".wheel.whl.0123.part").write_bytes(b"half")
+def test_locked_sweeps_what_killed_processes_left_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / ".wheel.whl.0123456789ab.part").write_bytes(b"half")
     (tmp_path / "wheel.whl").write_bytes(b"whole")
+    (tmp_path / ".holiday.mkv.part").write_bytes(b"another program's")
+    (tmp_path / ".folder.0123456789ab.part").mkdir()
+    (tmp_path / ".link.0123456789ab.part").symlink_to(tmp_path / "wheel.whl")
     with locked(tmp_path):
-        assert [name for name in names(tmp_path) if not name.endswith(".lock")] == ["wheel.whl"]
+        assert [name for name in names(tmp_path) if not name.endswith(".lock")] == [
+            ".folder.0123456789ab.part",
+            ".holiday.mkv.part",
+            ".link.0123456789ab.part",
+            "wheel.whl",
+        ]
 
 
 def test_locked_keeps_others_out(tmp_path: Path) -> None:
     program = (
         "import sys, time; from pathlib import Path; from patchwheel.files import locked\n"
-        "with locked(Path(sys.argv[1])): print('in', flush=True)"
+        "with locked(Path(sys.argv[1]), lambda: print('waiting', flush=True)): print('in', flush=True)"
     )
     with locked(tmp_path):
         other = subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE)
+        assert other.stdout
+        assert other.stdout.readline() == b"waiting\n"
         with pytest.raises(subprocess.TimeoutExpired):
-            other.wait(0.7)
+            other.wait(0.3)
     output, _ = other.communicate(timeout=10)
     assert output == b"in\n"
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
-    with pytest.raises(OutputError) as caught, drafting(tmp_path / "wheel.whl"):
+@pytest.mark.parametrize("broken", ["flush", "sync", "publish"])
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    def fail(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OutputError) as caught, drafting(tmp_path / "wheel.whl") as draft:
+        draft.write(b"content")
+        if broken == "flush":
+            monkeypatch.setattr(draft.file, "flush", lambda: fail(0), raising=False)
+        monkeypatch.setattr(os, "fsync", fail)
+        getattr(draft, broken)()
+        draft.sync()
     assert "No space left" in str(caught.value)
     assert "free some space" in str(caught.value)
     assert names(tmp_path) == []
+
+
+def test_errors_of_others_are_not_taken_for_ours(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="cable") as caught, locked(tmp_path), drafting(tmp_path / "wheel.whl"):
+        raise OSError(errno.EIO, "cable")
+    assert not isinstance(caught.value, OutputError)
+    with pytest.raises(BrokenPipeError), drafting(tmp_path / "wheel.whl"):
+        raise BrokenPipeError
+
+
+def test_publishing_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The content before the name, and the name before we go on."""
+    events: list[str] = []
+    replace = Path.replace
+
+    def synced(descriptor: int) -> None:
+        events.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "content")
+
+    def replaced(path: Path, target: Path) -> Path:
+        events.append("name")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    write_atomically(tmp_path / "wheel.whl", b"x")
+    assert events == ["content", "name", "folder"]
+
+
+def test_room_is_asked_for_before(tmp_path: Path) -> None:
+    check_space(tmp_path, 1)
+    with pytest.raises(OutputError, match="no room"):
+        check_space(tmp_path, 1 << 60)
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
@@ -92,7 +143,7 @@ def test_a_device_that_is_really_full(tmp_path: Path) -> None:
     with pytest.raises(OutputError), drafting(tmp_path / "wheel.whl") as draft:
         draft.file.close()
         draft.file = FULL.open("wb")
-        draft.file.write(b"x" * 10)
+        draft.write(b"x" * 10)
         draft.publish()
     assert names(tmp_path) == []
 

@@ -26,7 +26,9 @@ def test_continuous_integration_runs_the_readme_s_commands() -> None:
     assert build in script
 
 
-@pytest.mark.parametrize("name", ["errors.md", "command-line.md", "recipe.schema.json", "series.schema.json"])
+@pytest.mark.parametrize(
+    "name", ["errors.md", "command-line.md", "recipe.schema.json", "series.schema.json", "bases-lock.schema.json"]
+)
 def test_generated_pages_are_current(name: str) -> None:
     path = ROOT / "docs" / "generate.py"
     spec = importlib.util.spec_from_file_location("generate", path)

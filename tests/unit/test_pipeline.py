@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,9 +30,12 @@ from patchwheel.errors import (
     OutputError,
     StrategyError,
 )
-from patchwheel.files import sha256_bytes
+from patchwheel.files import locked, sha256_bytes
 from patchwheel.pipeline import build_recipe, plan_recipe, verify_path
+from patchwheel.plan import local_version
+from patchwheel.progress import PlainReporter
 from patchwheel.verify import Status
+from patchwheel.wheel import zipformat as zf
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -191,6 +199,8 @@ def test_a_second_build_replaces_the_first_with_the_same(project: Project, tmp_p
         ("CMakeLists.txt", "build file"),
         ("requirements/cuda.txt", "a requirement"),
         ("vllm/_version.py", "writes this file itself"),
+        ("vllm/libx.so.1", "compiled code"),
+        ("vllm/x.pyc", "compiled code"),
     ],
 )
 def test_what_an_overlay_cannot_build_is_refused_with_its_reason(tmp_path: Path, path: str, reason: str) -> None:
@@ -261,14 +271,164 @@ def test_a_fault_of_the_disk_between_writing_and_reading_back(
 ) -> None:
     def damage(plan: object, archive: object, file: object) -> object:
         built = write_overlay(plan, archive, file)  # type: ignore[arg-type]
-        file.seek(100)  # type: ignore[attr-defined]
-        file.write(b"\0\0\0\0")  # type: ignore[attr-defined]
+        file.file.seek(100)  # type: ignore[attr-defined]
+        file.file.write(b"\0\0\0\0")  # type: ignore[attr-defined]
         return built
 
     monkeypatch.setattr("patchwheel.pipeline.write_overlay", damage)
     with pytest.raises(CheckFailedError, match="not what was written"):
         build(project, tmp_path / "wheels")
     assert visible(tmp_path / "wheels") == []
+
+
+def test_a_base_with_a_hidden_gap_is_refused(tmp_path: Path) -> None:
+    base = write_wheel(tmp_path)
+    data = base.read_bytes()
+    end = list(zf.END.unpack(data[-zf.END.size :]))
+    gap = b"hidden"
+    directory = data[end[6] : end[6] + end[5]]
+    end[6] += len(gap)
+    base.write_bytes(data[: end[6] - len(gap)] + gap + directory + zf.END.pack(*end))
+    project = write_project(tmp_path / "project", base=base)
+    with pytest.raises(ArchiveError, match="unlisted bytes"):
+        build(project, tmp_path / "wheels")
+    with pytest.raises(ArchiveError, match="unlisted bytes"):
+        plan_recipe("r", project=project)
+
+
+def test_a_base_that_is_written_to_while_it_is_open(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An open file is no copy: the digest is taken again when the result is read back."""
+    base = next(project.root.glob("*.whl"))
+
+    def meddle(plan: object, archive: object, file: object) -> object:
+        data = base.read_bytes()
+        with base.open("r+b") as opened:
+            opened.write(data.replace(b"vllm/run.sh", b"vllm/ran.sh"))
+        return write_overlay(plan, archive, file)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("patchwheel.pipeline.write_overlay", meddle)
+    with pytest.raises((CheckFailedError, ArchiveError)):
+        build(project, tmp_path / "wheels")
+    assert visible(tmp_path / "wheels") == []
+
+
+def test_a_disk_that_loses_what_it_took(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OutputError, match="Input/output error"):
+        build(project, tmp_path / "wheels")
+    assert visible(tmp_path / "wheels") == []
+
+
+def test_a_disk_that_is_full_at_the_record(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the wheel without its record nor the record without its wheel."""
+    monkeypatch.setattr("patchwheel.pipeline._record_beside", lambda *_: (_ for _ in ()).throw(OutputError("full")))
+    with pytest.raises(OutputError):
+        build(project, tmp_path / "wheels")
+    assert visible(tmp_path / "wheels") == []
+
+
+def test_two_builds_at_once_take_turns(project: Project, tmp_path: Path) -> None:
+    out = tmp_path / "wheels"
+    said = io.StringIO()
+    with ThreadPoolExecutor(1) as pool:
+        with locked(out):
+            (out / ".other.whl.0123456789ab.part").write_bytes(b"being written")
+            building = pool.submit(build_recipe, "r", project=project, out=out, reporter=PlainReporter(said))
+            deadline = time.monotonic() + 20
+            while "another patchwheel is working" not in said.getvalue():
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert visible(out) == []
+            assert (out / ".other.whl.0123456789ab.part").exists()
+        assert building.result().wheel.exists()
+
+
+def test_other_bytes_of_the_same_version_are_told(project: Project, tmp_path: Path) -> None:
+    said = io.StringIO()
+    out = tmp_path / "wheels"
+    product = build_recipe("r", project=project, out=out)
+    build_recipe("r", project=project, out=out, reporter=PlainReporter(said))
+    assert "other bytes" not in said.getvalue()
+    product.record.write_text('{"sha256": "another"}')
+    build_recipe("r", project=project, out=out, reporter=PlainReporter(said))
+    assert "other bytes" in said.getvalue()
+
+
+def test_words_about_a_recipe_do_not_change_its_wheel(project: Project, tmp_path: Path) -> None:
+    first = build(project, tmp_path / "one")
+    for path in (project.recipes / "r.toml", project.patches / "s" / "series.toml"):
+        path.write_text(path.read_text().replace("for tests", "in other words"))
+    assert build(project, tmp_path / "two").read_bytes() == first.read_bytes()
+
+
+def test_modes_and_data_folders_follow(tmp_path: Path) -> None:
+    info = "vllm-0.20.2.dist-info"
+    files = wheel_files() | {
+        "vllm-0.20.2.data/scripts/vllm-run": b"#!python\n",
+        f"{info}/RECORD.jws": b"{}",
+    }
+    base = write_wheel(tmp_path, files=files)
+    project = write_project(
+        tmp_path / "project", changes={"vllm/run.sh": (b"#!/bin/sh\n", b"#!/bin/sh\nset -e\n")}, base=base
+    )
+    wheel = build(project, tmp_path / "wheels")
+    version = wheel.name.split("-")[1]
+    with zipfile.ZipFile(wheel) as archive:
+        modes = {each.filename: each.external_attr >> 16 for each in archive.infolist()}
+    assert modes["vllm/run.sh"] == 0o100755
+    assert f"vllm-{version}.data/scripts/vllm-run" in modes
+    assert not any("0.20.2.data" in name or name.endswith(".jws") for name in modes if version not in name)
+    assert not any(name.endswith("RECORD.jws") for name in modes), "a signature of another RECORD"
+
+
+def test_a_base_whose_record_has_no_digest_of_a_file(tmp_path: Path) -> None:
+    info = "vllm-0.20.2.dist-info"
+    record = re.sub(rb"(?m)^vllm/run.sh,.*$", b"vllm/run.sh,,", record_of(wheel_files(), info))
+    base = tmp_path / "vllm-0.20.2-cp38-abi3-manylinux_2_35_x86_64.whl"
+    base.write_bytes(pack_wheel(wheel_files() | {f"{info}/RECORD": record}))
+    with pytest.raises(ArchiveError, match=r"no digest of vllm/run\.sh"):
+        build(write_project(tmp_path / "project", base=base), tmp_path / "wheels")
+
+
+@pytest.mark.parametrize(
+    ("path", "says"), [("vllm/v1", "vllm/v1"), ("vllm/v1/Runner.py", "case"), ("vllm/run.sh/x.py", "vllm/run.sh")]
+)
+def test_new_files_that_collide_with_the_base_s(tmp_path: Path, path: str, says: str) -> None:
+    project = write_project(tmp_path / "project", changes={path: (None, b"x = 1\n")})
+    with pytest.raises(ConflictError) as caught:
+        plan_recipe("r", project=project)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "base", "expected"),
+    [
+        ("0.20.2", "a", r"0\.20\.2\+dflash\.swa\.[0-9a-f]{1,8}"),
+        ("0.20.2+cpu", "a", r"0\.20\.2\+cpu\.dflash\.swa\.[0-9a-f]{1,8}"),
+    ],
+)
+def test_versions(version: str, base: str, expected: str) -> None:
+    made = local_version(version, "dflash.swa", base, ["p"])
+    assert re.fullmatch(expected, made)
+    assert made != local_version(version, "dflash.swa", base, ["q"])
+
+
+def test_versions_are_in_their_normal_form() -> None:
+    """A digest of decimal digits counts as a number in a version; installers drop its leading zeros."""
+    made = [local_version("1", "x", str(number), []) for number in range(3000)]
+    assert all(str(Version(version)) == version for version in made)
+    assert any(len(version) < len("1+x.") + 8 for version in made), "none began with a zero: the case was not met"
+
+
+def test_the_strategy_can_be_named(project: Project, tmp_path: Path) -> None:
+    assert build_recipe("r", project=project, out=tmp_path / "w", strategy="overlay").plan.strategy == "overlay"
+    with pytest.raises(StrategyError, match="no strategy 'source'"):
+        build_recipe("r", project=project, out=tmp_path / "w", strategy="source")
 
 
 def test_a_folder_that_cannot_be_written(project: Project, tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ build record and, last, RECORD.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from patchwheel.build.record import RECORD_NAME, make_record, record_bytes
 from patchwheel.errors import ArchiveError
 from patchwheel.wheel.record import Row, format_record, is_exempt, parse_record, row_for
-from patchwheel.wheel.relabel import relabelled
-from patchwheel.wheel.writer import ArchiveWriter
+from patchwheel.wheel.relabel import relabelled, renamed
+from patchwheel.wheel.writer import ArchiveWriter, Writable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Built:
     size: int
 
 
-def write_overlay(plan: Plan, archive: Archive, file: IO[bytes]) -> Built:
+def write_overlay(plan: Plan, archive: Archive, file: Writable) -> Built:
     """Write the wheel of a plan.
 
     Args:
@@ -47,20 +47,17 @@ def write_overlay(plan: Plan, archive: Archive, file: IO[bytes]) -> Built:
     contents = _contents(plan, archive)
     removed = {change.path for change in plan.applied.changes if change.after is None}
     listed = _listed_rows(archive, old)
-    names = [
+    kept = [
         member.name
         for member in archive.members
         if not member.is_folder and member.name not in removed and not is_exempt(member.name, old)
     ]
-    added = sorted(set(contents) - set(names))
+    names = [*kept, *sorted(contents.keys() - set(kept))]
     writer = ArchiveWriter(file)
     rows: list[Row] = []
-    ordered = [name for name in names if not name.startswith(f"{old}/")]
-    ordered += [name for name in added if not name.startswith(f"{old}/")]
-    ordered += [name for name in [*names, *added] if name.startswith(f"{old}/")]
-    for name in ordered:
+    for name in sorted(names, key=lambda name: name.startswith(f"{old}/")):  # a stable sort: dist-info goes last
         member = archive.get(name)
-        target = new + name[len(old) :] if name.startswith(f"{old}/") else name
+        target = renamed(name, plan.name)
         if (data := contents.get(name)) is not None:
             writer.store(target, data, executable=member is not None and member.is_executable)
             rows.append(row_for(target, data))
@@ -78,7 +75,7 @@ def _contents(plan: Plan, archive: Archive) -> dict[str, bytes]:
     """New content by name, with the dist-info folder still under its old name."""
     old = plan.dist_info
     contents = {change.path: change.after for change in plan.applied.changes if change.after is not None}
-    contents.update(relabelled(archive, old, plan.base_name, plan.name))
+    contents |= relabelled(archive, old, plan.base_name, plan.name)
     contents[f"{old}/{RECORD_NAME}"] = record_bytes(make_record(plan))
     return contents
 

@@ -1,11 +1,12 @@
 """The build record: what went into a wheel and what came out changed, carried inside the wheel itself.
 
-It holds nothing that differs between two builds from the same input: no time, no machine, no path.
+It holds nothing that differs between two builds of one version: no time, no machine, no path, and none of the words in
+which recipe and series describe themselves, since the version's digest covers base and patches alone.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -13,6 +14,7 @@ import patchwheel
 from patchwheel.documents import canonical_json
 from patchwheel.errors import ArchiveError
 from patchwheel.files import sha256_bytes
+from patchwheel.recipe import Sha256  # noqa: TC001  (msgspec reads annotations at run time)
 
 if TYPE_CHECKING:
     from patchwheel.plan import Plan
@@ -32,14 +34,14 @@ class RecordedBase(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     variant: str
     file: str
-    sha256: str
+    sha256: Sha256
 
 
 class RecordedPatch(msgspec.Struct, frozen=True, kw_only=True):
     """One patch, with what its header says, the files it changed, and those that wheels don't carry."""
 
     name: str
-    sha256: str
+    sha256: Sha256
     description: str
     origin: str
     forwarded: str
@@ -52,7 +54,6 @@ class RecordedSeries(msgspec.Struct, frozen=True, kw_only=True):
     """One series, in the order in which it was applied."""
 
     name: str
-    purpose: str
     patches: tuple[RecordedPatch, ...]
 
 
@@ -60,9 +61,9 @@ class RecordedChange(msgspec.Struct, frozen=True, kw_only=True):
     """One member of the wheel that differs from the base: sha256 of its content before and after, None if absent."""
 
     path: str
-    kind: str
-    before: str | None
-    after: str | None
+    kind: Literal["add", "modify", "delete"]
+    before: Sha256 | None
+    after: Sha256 | None
     patches: tuple[str, ...]
 
 
@@ -83,12 +84,10 @@ class BuildRecord(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema",
     """The whole record; ``patchwheel`` is the version of the program that built the wheel."""
 
     patchwheel: str
-    recipe: str
     label: str
     base: RecordedBase
     series: tuple[RecordedSeries, ...]
     strategy: str
-    reasons: tuple[str, ...]
     version: str
     wheel: str
     changes: tuple[RecordedChange, ...]
@@ -99,7 +98,6 @@ def make_record(plan: Plan) -> BuildRecord:
     """The record of a plan; all that it says follows from the plan's inputs."""
     return BuildRecord(
         patchwheel=patchwheel.__version__,
-        recipe=plan.recipe.name,
         label=plan.recipe.label,
         base=RecordedBase(
             project=plan.base.project,
@@ -111,7 +109,6 @@ def make_record(plan: Plan) -> BuildRecord:
         series=tuple(
             RecordedSeries(
                 name=series.name,
-                purpose=series.purpose,
                 patches=tuple(
                     RecordedPatch(
                         name=patch.name,
@@ -129,7 +126,6 @@ def make_record(plan: Plan) -> BuildRecord:
             for series in plan.series
         ),
         strategy=plan.strategy,
-        reasons=plan.reasons,
         version=plan.name.version,
         wheel=plan.name.file_name,
         changes=tuple(
@@ -168,7 +164,7 @@ def read_record(data: bytes) -> BuildRecord:
     """
     try:
         return msgspec.json.decode(data, type=BuildRecord)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ArchiveError(
             f"the build record can't be read: {error}",
             where=RECORD_NAME,

@@ -6,6 +6,7 @@ People read standard error; ``--json`` puts one document on standard output. Exi
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -77,21 +78,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(given: Sequence[str]) -> int:
     parser = make_parser([name for name in COMMANDS if name in given])
-
-    import signal  # noqa: PLC0415
-
-    from patchwheel.errors import PatchwheelError  # noqa: PLC0415
-
+    as_json = "--json" in given
     try:
         arguments = parser.parse_args(given)
-        signal.signal(signal.SIGTERM, _stop)
+        _stop_politely()
         return int(arguments.run(arguments))
-    except PatchwheelError as error:
-        _tell(error, as_json="--json" in given)
-        return error.exit_code
     except BrokenPipeError:
         raise
-    except Exception:  # noqa: BLE001  (the last resort: its own exit code, and the trace for the report)
+    except Exception as error:  # noqa: BLE001  (the last resort is to tell of a bug, with a code of its own)
+        from patchwheel.errors import PatchwheelError  # noqa: PLC0415
+
+        if isinstance(error, PatchwheelError):
+            _tell(error, as_json=as_json)
+            return error.exit_code
         import traceback  # noqa: PLC0415
 
         traceback.print_exc()
@@ -99,8 +98,15 @@ def _run(given: Sequence[str]) -> int:
         return _BUG
 
 
+def _stop_politely() -> None:
+    import signal  # noqa: PLC0415
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
+
+
 class _StoppedError(BaseException):
-    """Raised by SIGTERM, so that everything unwinds and drafts are removed."""
+    """Raised by SIGTERM and SIGHUP, so that everything unwinds and drafts are removed."""
 
 
 def _stop(_number: int, _frame: object) -> None:
@@ -110,15 +116,19 @@ def _stop(_number: int, _frame: object) -> None:
 def _told_stopped(code: int, *, as_json: bool) -> int:
     print("stopped; nothing half-done is left", file=sys.stderr)
     if as_json:
-        from patchwheel.cli.common import print_document  # noqa: PLC0415
-
-        print_document({"schema": "patchwheel.error/1", "kind": "stopped", "exit_code": code, "what": "stopped"})
+        _print({"schema": "patchwheel.error/1", "kind": "stopped", "exit_code": code, "what": "stopped"})
     return code
 
 
 def _tell(error: PatchwheelError, *, as_json: bool) -> None:
     print(f"error: {error}", file=sys.stderr)
     if as_json:
-        from patchwheel.cli.common import print_document  # noqa: PLC0415
+        _print(error.as_document())
 
-        print_document(error.as_document())
+
+def _print(document: object) -> None:
+    from patchwheel.cli.common import print_document  # noqa: PLC0415
+    from patchwheel.errors import OutputError  # noqa: PLC0415
+
+    with suppress(OutputError):  # perhaps the very error that is being told
+        print_document(document)

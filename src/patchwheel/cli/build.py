@@ -14,6 +14,7 @@ from patchwheel.cli.common import (
     tell,
 )
 from patchwheel.pipeline import build_recipe
+from patchwheel.plan import STRATEGIES
 from patchwheel.progress import format_size
 from patchwheel.project import find_project
 
@@ -26,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_recipe_options(parser)
     parser.add_argument(
         "--strategy",
-        choices=("auto", "overlay"),
+        choices=STRATEGIES,
         default="auto",
         help="how to build; auto takes what the plan says (default: %(default)s)",
     )
@@ -50,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         variant=arguments.variant,
         offline=arguments.offline,
         reporter=reporter_of(arguments),
+        strategy=arguments.strategy,
     )
     if arguments.json:
         print_document(product.as_document())

@@ -80,7 +80,7 @@ def print_document(document: object) -> None:
     if sys.stdout is None:
         raise OutputError("standard output is closed", next_step="leave --json away, or give it somewhere to write")
     try:
-        sys.stdout.write(canonical_json(document).decode())
+        sys.stdout.buffer.write(canonical_json(document))  # UTF-8, whatever the terminal's encoding
         sys.stdout.flush()
     except BrokenPipeError:
         raise

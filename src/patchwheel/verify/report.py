@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from patchwheel.text import printable
+
 __all__ = ["Report", "Result", "Status"]
 
 _SHOWN = 12
@@ -105,7 +107,7 @@ class Report:
                 lines.append(f"         next: {result.remedy}")
         count, failed = len(self.results), len(self.failed)
         lines.append(f"  {failed} of {count} checks failed" if failed else f"  the wheel holds: {self._summary()}")
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def _summary(self) -> str:
         passed = sum(result.status is Status.PASSED for result in self.results)

@@ -4,32 +4,53 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from patchwheel.build.record import RECORD_NAME, read_record
 from patchwheel.errors import ArchiveError
+from patchwheel.files import sha256_file
+from patchwheel.wheel.archive import Archive
 from patchwheel.wheel.content import digest_members
-from patchwheel.wheel.metadata import only_dist_info
+from patchwheel.wheel.metadata import find_dist_info, only_dist_info
 from patchwheel.wheel.names import WheelName, parse_wheel_name
 from patchwheel.wheel.record import Row, parse_record
+from patchwheel.wheel.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from patchwheel.build.record import BuildRecord
-    from patchwheel.wheel.archive import Archive
     from patchwheel.wheel.content import Content
 
 __all__ = ["Base", "Subject"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Base:
-    """The base wheel to compare with, and the sha256 of its file."""
+    """The base wheel to compare with. Properties raise `ArchiveError` where it is malformed."""
 
-    archive: Archive
+    file: IO[bytes]
     file_name: str
-    sha256: str
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the file as it is now; a file can be written to while it is open."""
+        return sha256_file(self.file)
+
+    @cached_property
+    def archive(self) -> Archive:
+        """Its members."""
+        return Archive(FileSource(self.file, self.file_name))
+
+    @cached_property
+    def name(self) -> WheelName:
+        """Its file name, taken apart."""
+        return parse_wheel_name(self.file_name)
+
+    @cached_property
+    def dist_info(self) -> str:
+        """Its metadata folder."""
+        return find_dist_info(self.archive, self.name)
 
 
 @dataclass(frozen=True)
@@ -39,7 +60,7 @@ class Subject:
     archive: Archive
     file_name: str
     base: Base | None = None
-    no_base: str = "name it with --base"
+    no_base: str = ""
     """What to do about an absent base."""
 
     @cached_property

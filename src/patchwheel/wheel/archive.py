@@ -16,7 +16,7 @@ from zlib_ng import zlib_ng as zlib
 
 from patchwheel.errors import ArchiveError
 from patchwheel.wheel import zipformat as zf
-from patchwheel.wheel.directory import Member, name_problems, read_directory, zip64_values
+from patchwheel.wheel.directory import Member, check_extra, name_problems, read_directory, zip64_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +27,8 @@ __all__ = ["Archive", "Member"]
 
 _CHUNK = 1 << 18
 _SHOWN = 20
+_MAX_READ = 16 << 20
+"""Bytes that are read into memory at once. RECORD of the largest vLLM wheel has 0.8 MB."""
 
 
 class Archive:
@@ -96,9 +98,13 @@ class Archive:
         if magic != zf.LOCAL_MAGIC:
             raise ArchiveError(f"{member.name}: no local header where one should be", where=self.source.name)
         start = member.header_offset + zf.LOCAL.size + name_length
-        if zf.MAX_32 in (compressed_size, size):
+        if extra_length:
             extra = self.source.read_at(start, extra_length)
-            size, compressed_size = zip64_values(extra, [size, compressed_size])
+            try:
+                check_extra(extra)
+                size, compressed_size = zip64_values(extra, [size, compressed_size])
+            except ArchiveError as error:
+                raise ArchiveError(f"{member.name}: {error.what}", where=self.source.name) from error
         differing = [
             label
             for label, local, central in (
@@ -161,14 +167,18 @@ class Archive:
             raise ArchiveError(f"{member.name}: its content has another CRC than recorded", where=self.source.name)
 
     def read(self, name: str) -> bytes:
-        """The whole content of a member that fits in memory.
+        """The whole content of a text member: Python, data, metadata.
 
         Raises:
-            ArchiveError: There is no such member, or as for `chunks`.
+            ArchiveError: There is no such member, it has more than 16 MiB, or as for `chunks`.
         """
         member = self.get(name)
         if member is None:
             raise ArchiveError(f"{name} is missing", where=self.source.name)
+        if member.size > _MAX_READ:
+            raise ArchiveError(
+                f"{name} has {member.size} bytes, more than such a file may have", where=self.source.name
+            )
         return b"".join(self.chunks(member))
 
     def _inflated(self, member: Member) -> Iterator[bytes]:

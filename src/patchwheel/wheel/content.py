@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from patchwheel.wheel.archive import Archive, Member
 
-__all__ = ["Content", "digest_members"]
+__all__ = ["Content", "digest_member", "digest_members"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,16 +40,18 @@ def digest_members(
 ) -> dict[str, Content]:
     """Read members in whole and digest them, by sha256 unless ``algorithms`` names another for that member."""
     algorithms = algorithms or {}
-
-    def digest(member: Member) -> Content:
-        state = hashlib.new(algorithms.get(member.name, "sha256"))
-        try:
-            for chunk in archive.chunks(member):
-                state.update(chunk)
-        except ArchiveError as error:
-            return Content(digest="", problem=error.what)
-        return Content(digest=state.hexdigest())
-
     ordered = sorted(members, key=lambda member: -member.size)
     with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:  # one waits for bytes now and then
-        return dict(zip((member.name for member in ordered), pool.map(digest, ordered), strict=True))
+        contents = pool.map(lambda member: digest_member(archive, member, algorithms.get(member.name)), ordered)
+        return dict(zip((member.name for member in ordered), contents, strict=True))
+
+
+def digest_member(archive: Archive, member: Member, algorithm: str | None = None) -> Content:
+    """Read a member in whole and digest it, by sha256 unless another algorithm is named."""
+    state = hashlib.new(algorithm or "sha256")
+    try:
+        for chunk in archive.chunks(member):
+            state.update(chunk)
+    except ArchiveError as error:
+        return Content(digest="", problem=error.what)
+    return Content(digest=state.hexdigest())

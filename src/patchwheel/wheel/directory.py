@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
     from patchwheel.wheel.source import Source
 
-__all__ = ["Member", "name_problems", "read_directory", "zip64_values"]
+__all__ = ["Member", "check_extra", "name_problems", "read_directory", "zip64_values"]
 
 _MAX_COMMENT = zf.MAX_16
 _ALLOWED_FLAGS = zf.COMPRESSION_LEVEL | zf.DESCRIPTOR | zf.UTF8
-_FIRST_PRINTABLE = " "
+_MAX_DIRECTORY = 32 << 20
+"""Bytes of directory that are read at once; vLLM's have half a megabyte."""
+_MAX_EXTRA = 64
+"""Bytes of extra fields that a member may carry; ZIP64 and time stamps need less."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +38,7 @@ class Member:
     size: int
     header_offset: int
     mode: int
-    """Unix mode with file type, or 0 if the archive was not made on Unix."""
+    """Unix mode with file type; 0 if the archive has none."""
 
     @property
     def is_folder(self) -> bool:
@@ -62,6 +65,8 @@ def read_directory(source: Source) -> tuple[int, list[Member], list[str]]:
             expected=f"{size} bytes from offset {offset}, up to {end}",
             next_step="the file may be cut off, or have data in front of the archive",
         )
+    if size > _MAX_DIRECTORY:
+        raise ArchiveError(f"the central directory has {size} bytes, more than any wheel needs", where=source.name)
     data = source.read_at(offset, size)
     members: list[Member] = []
     problems: list[str] = []
@@ -122,33 +127,19 @@ def _no_end(source: Source) -> ArchiveError:
             where=source.name,
             expected="nothing behind the end record, no comment in it",
         )
+    if source.read_at(0, 4) != zf.LOCAL_MAGIC:
+        return ArchiveError("the file is no ZIP archive, so no wheel", where=source.name)
     return ArchiveError(
-        "the file has no end record: it is cut off, or no wheel",
+        "the file has no end record: it is cut off",
         where=source.name,
         next_step="get it again; an interrupted download ends like this",
     )
 
 
 def _member(fields: tuple[int, ...], raw_name: bytes, extra: bytes, problems: list[str]) -> Member:
-    (
-        _,
-        made_by,
-        _,
-        flags,
-        method,
-        _,
-        _,
-        crc32,
-        compressed_size,
-        size,
-        _,
-        _,
-        _,
-        disk,
-        _,
-        attributes,
-        offset,
-    ) = fields
+    flags, method = fields[3:5]
+    crc32, compressed_size, size = fields[7:10]
+    disk, _, attributes, offset = fields[13:17]
     try:
         name = raw_name.decode("utf-8" if flags & zf.UTF8 else "ascii")
     except UnicodeDecodeError:
@@ -156,12 +147,11 @@ def _member(fields: tuple[int, ...], raw_name: bytes, extra: bytes, problems: li
         name = raw_name.decode("utf-8", "backslashreplace")
         problems.append(f"{name}: its name is neither ASCII nor flagged and valid UTF-8")
     try:
-        if zf.UNICODE_PATH_EXTRA in dict(_extras(extra)):
-            problems.append(f"{name}: has a second name in an extra field")
+        check_extra(extra)
         size, compressed_size, offset = zip64_values(extra, [size, compressed_size, offset])
     except ArchiveError as error:
         problems.append(f"{name}: {error.what}")
-    mode = attributes >> 16 if made_by >> 8 == zf.UNIX else 0
+    mode = attributes >> 16  # whatever system it says it was made by: installers do the same
     if flags & zf.ENCRYPTED:
         problems.append(f"{name}: is encrypted")
     elif flags & ~_ALLOWED_FLAGS:
@@ -185,6 +175,18 @@ def _member(fields: tuple[int, ...], raw_name: bytes, extra: bytes, problems: li
         header_offset=offset,
         mode=mode,
     )
+
+
+def check_extra(extra: bytes) -> None:
+    """Refuse extra fields that give a second name, or hide data.
+
+    Raises:
+        ArchiveError: Says what they have.
+    """
+    if zf.UNICODE_PATH_EXTRA in dict(_extras(extra)):
+        raise ArchiveError("has a second name in an extra field")
+    if len(extra) > _MAX_EXTRA:
+        raise ArchiveError(f"carries {len(extra)} bytes in extra fields")
 
 
 def _extras(extra: bytes) -> Iterator[tuple[int, bytes]]:
@@ -251,8 +253,8 @@ def name_problems(members: list[Member]) -> list[str]:
 
 def _unsafe(name: str) -> str | None:
     """Why a member's name could be written outside of the target folder, or read differently, if so."""
-    if not name or any(character < _FIRST_PRINTABLE or character == "\x7f" for character in name):
-        return "is empty or has control characters"
+    if not name or not name.isprintable():
+        return "is empty or has control or invisible characters"
     if name.startswith("/") or "\\" in name or ":" in name.partition("/")[0]:
         return "is an absolute path, or one of another system"
     if any(part in ("", ".", "..") for part in name.removesuffix("/").split("/")):

@@ -24,6 +24,7 @@ __all__ = [
     "with_wheel_tags",
 ]
 
+_MAX_VERSION_MODULE = 1 << 16
 _VERSION_LINE = re.compile(rb"^Version:[^\r\n]*", re.MULTILINE)
 
 
@@ -83,8 +84,15 @@ def with_version(metadata: bytes, version: str) -> bytes:
 
 
 def with_wheel_tags(wheel: bytes, name: WheelName) -> bytes:
-    """WHEEL with the tags (and build number) that the file name has; upstream's names another platform tag."""
-    lines = [line for line in wheel.decode().splitlines() if line.strip()]
+    """WHEEL with the tags (and build number) that the file name has; upstream's names another platform tag.
+
+    Raises:
+        ArchiveError: It is not UTF-8.
+    """
+    try:
+        lines = [line for line in wheel.decode().splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise ArchiveError("WHEEL is not UTF-8") from error
     kept = [line for line in lines if line.partition(":")[0].strip().lower() not in ("tag", "build")]
     build = [f"Build: {name.build}"] if name.build else []
     return ("\n".join([*kept, *build, *(f"Tag: {tag}" for tag in name.tags)]) + "\n").encode()
@@ -114,7 +122,7 @@ def with_version_module(source: bytes, old: str, new: str) -> bytes:
         release, _, local = new.partition("+")
         parts: list[int | str] = [int(part) if part.isdecimal() else part for part in release.split(".")]
         replacements.append((repr(old_tuple), repr((*parts, local) if local else tuple(parts))))
-    text = source.decode()
+    text = source.decode("utf-8", "surrogateescape")  # the file may have an encoding of its own; its bytes stay
     for before, after in replacements:
         line = re.compile(rf"^(__version\w*\s*=.*?){re.escape(before)}$", re.MULTILINE)
         text, count = line.subn(lambda found, after=after: found[1] + after, text)  # type: ignore[misc]
@@ -124,13 +132,15 @@ def with_version_module(source: bytes, old: str, new: str) -> bytes:
                 expected=f"one line that assigns {before}",
                 found=f"{count} such lines",
             )
-    return text.encode()
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _assigned(source: bytes, name: str) -> object:
+    if len(source) > _MAX_VERSION_MODULE:
+        raise ArchiveError(f"_version.py has {len(source)} bytes, more than a version needs")
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # the parser's ways to give up
         raise ArchiveError(f"_version.py is no valid Python: {error}") from error
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(
@@ -138,7 +148,7 @@ def _assigned(source: bytes, name: str) -> object:
         ):
             try:
                 return ast.literal_eval(node.value)
-            except ValueError:
+            except (ValueError, TypeError, RecursionError, MemoryError):
                 return None
     return None
 

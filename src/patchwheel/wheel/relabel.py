@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from patchwheel.wheel.metadata import read_version_module, with_version, with_version_module, with_wheel_tags
@@ -10,21 +11,22 @@ if TYPE_CHECKING:
     from patchwheel.wheel.archive import Archive
     from patchwheel.wheel.names import WheelName
 
-__all__ = ["find_version_modules", "relabelled"]
+__all__ = ["find_version_modules", "relabelled", "renamed"]
+
+_VERSION_MODULE = re.compile(r"[^/]+/_version\.py")
+_FOLDERS = (".dist-info", ".data")
+"""The two folders of a wheel that are named after it."""
 
 
-def find_version_modules(archive: Archive, version: str) -> tuple[str, ...]:
-    """Paths of the generated ``<package>/_version.py`` files that name this version.
+def find_version_modules(archive: Archive) -> dict[str, str]:
+    """The generated ``<package>/_version.py`` files, and the version that each says.
 
     Raises:
         ArchiveError: One of them can't be read, or is no valid Python.
     """
-    candidates = [
-        member.name
-        for member in archive.members
-        if member.name.count("/") == 1 and member.name.endswith("/_version.py")
-    ]
-    return tuple(name for name in candidates if read_version_module(archive.read(name)) == version)
+    paths = [member.name for member in archive.members if _VERSION_MODULE.fullmatch(member.name)]
+    told = {path: read_version_module(archive.read(path)) for path in paths}
+    return {path: version for path, version in told.items() if version is not None}
 
 
 def relabelled(archive: Archive, dist_info: str, old: WheelName, new: WheelName) -> dict[str, bytes]:
@@ -38,6 +40,16 @@ def relabelled(archive: Archive, dist_info: str, old: WheelName, new: WheelName)
         metadata: with_version(archive.read(metadata), new.version),
         wheel: with_wheel_tags(archive.read(wheel), new),
     }
-    for module in find_version_modules(archive, old.version):
-        rewritten[module] = with_version_module(archive.read(module), old.version, new.version)
+    for module, told in find_version_modules(archive).items():
+        if told == old.version:  # other packages in the wheel may have versions of their own
+            rewritten[module] = with_version_module(archive.read(module), old.version, new.version)
     return rewritten
+
+
+def renamed(path: str, new: WheelName) -> str:
+    """Where a file of the base wheel lies in the wheel of the new name: the folders named after it follow."""
+    top, slash, rest = path.partition("/")
+    for suffix in _FOLDERS:
+        if slash and top.endswith(suffix):
+            return f"{new.distribution}-{new.version}{suffix}/{rest}"
+    return path

@@ -11,14 +11,14 @@ import hashlib
 import stat
 import struct
 import zlib
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from patchwheel.wheel import zipformat as zf
 
 if TYPE_CHECKING:
     from patchwheel.wheel.archive import Archive, Member
 
-__all__ = ["ArchiveWriter"]
+__all__ = ["ArchiveWriter", "Writable"]
 
 _DATE = 1 << 5 | 1
 """1980-01-01, the earliest date that the format can hold: a fixed one, since no date is input to the build."""
@@ -29,6 +29,14 @@ _FILE = stat.S_IFREG | 0o644
 _PROGRAM = stat.S_IFREG | 0o755
 
 
+class Writable(Protocol):
+    """Takes bytes."""
+
+    def write(self, data: bytes, /) -> int:
+        """Take them all."""
+        ...
+
+
 class ArchiveWriter:
     """Writes members one after the other, and the directory at the end.
 
@@ -36,7 +44,7 @@ class ArchiveWriter:
         size: Bytes written so far.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: Writable) -> None:
         self._file = file
         self._digest = hashlib.sha256()
         self._directory: list[bytes] = []

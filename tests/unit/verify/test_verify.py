@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -112,10 +114,12 @@ def test_record_notices_other_content_of_the_same_size(tmp_path: Path) -> None:
         (f"{INFO}/METADATA", b"Version: 0.20.2\n\n", b"Version: 0.20.1\n\n", "METADATA says Version: 0.20.1"),
         (f"{INFO}/METADATA", b"Version: 0.20.2\n\n", b"Version: x\n\n", "METADATA says Version: x"),
         (f"{INFO}/METADATA", b"Name: vllm\n", b"Name: vllm\nName: vllm\n", "METADATA has 2 Name fields"),
-        (f"{INFO}/WHEEL", b"manylinux_2_35", b"linux", "WHEEL says Tag: cp38-abi3-linux_x86_64"),
+        (f"{INFO}/WHEEL", b"manylinux_2_35_x86_64", b"linux_aarch64", "WHEEL says Tag: cp38-abi3-linux_aarch64"),
+        (f"{INFO}/WHEEL", b"cp38-abi3-manylinux_2_35", b"cp38-none-linux", "WHEEL says Tag: cp38-none-linux_x86_64"),
+        (f"{INFO}/WHEEL", b"manylinux_2_35", b"manylinux_2_34", "WHEEL says Tag: cp38-abi3-manylinux_2_34_x86_64"),
         (f"{INFO}/WHEEL", b"Wheel-Version: 1.0", b"Wheel-Version: 2.0", "Wheel-Version: 2.0, not 1.0"),
         (f"{INFO}/WHEEL", b"Tag:", b"Build: 1\nTag:", "WHEEL says Build: 1, the file name none"),
-        ("vllm/_version.py", b"'0.20.2'", b"'0.20.1'", "vllm/_version.py does not say 0.20.2"),
+        ("vllm/_version.py", b"'0.20.2'", b"'0.20.1'", "vllm/_version.py says 0.20.1, METADATA 0.20.2"),
     ],
 )
 def test_identity(tmp_path: Path, path: str, old: bytes, new: bytes, problem: str) -> None:
@@ -130,9 +134,9 @@ def test_identity(tmp_path: Path, path: str, old: bytes, new: bytes, problem: st
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("vllm-0.20.3-cp38-abi3-manylinux_2_35_x86_64.whl", "belongs to another wheel"),
+        ("vllm-0.20.3-cp38-abi3-manylinux_2_35_x86_64.whl", "METADATA says Version: 0.20.2, the file name 0.20.3"),
+        ("numpy-0.20.2-cp38-abi3-manylinux_2_35_x86_64.whl", "METADATA says Name: vllm, the file name numpy"),
         ("vllm-0.20.2-cp38-abi3-manylinux_2_28_x86_64.whl", "WHEEL says Tag"),
-        ("vllm-0.20.2-1-cp38-abi3-manylinux_2_35_x86_64.whl", "WHEEL says Build: none, the file name 1"),
         ("vllm.whl", "not a wheel file name"),
     ],
 )
@@ -140,6 +144,66 @@ def test_a_renamed_wheel(tmp_path: Path, name: str, problem: str) -> None:
     report = check(tmp_path, files(), name)
     assert not report
     assert problem in failures(report)["identity"]
+
+
+def test_what_publishers_do_is_noted_but_no_fault(tmp_path: Path) -> None:
+    """Upstream renames its wheels for the index without touching WHEEL, build number included."""
+    report = check(tmp_path, wheel_files(), "vllm-0.20.2-1-cp38-abi3-manylinux_2_35_x86_64.whl")
+    assert report
+    assert "WHEEL has the tag from before its publisher renamed it" in report.as_text()
+
+
+def test_versions_of_other_packages_in_the_wheel_are_their_own(tmp_path: Path) -> None:
+    assert check(tmp_path, files() | {"other/_version.py": b"__version__ = '7'\n"})
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "failing"),
+    [
+        ("vllm/_version.py", b"__version__ = {[]: 1}\n", set()),
+        ("vllm/_version.py", b"__version__ = " + b"-" * 50_000 + b"1\n", {"identity"}),
+        ("vllm/_version.py", b"#" * 70_000, {"identity"}),
+        ("vllm/_version.py", b"\xff", {"identity"}),
+        (f"{INFO}/WHEEL", b"\xff\xfe", {"identity"}),
+        (f"{INFO}/METADATA", b"\xff\xfe", {"identity"}),
+        (f"{INFO}/patchwheel.json", b'{"x":' + b"[" * 100_000, {"identity", "base", "changes"}),
+        (f"{INFO}/patchwheel.json", b"{}", {"identity", "base", "changes"}),
+    ],
+)
+def test_hostile_files_fail_a_check_and_no_more(tmp_path: Path, path: str, data: bytes, failing: set[str]) -> None:
+    report = check(tmp_path, files() | {path: data})
+    assert set(failures(report)) >= failing - {"changes"}
+    assert set(failures(report)) <= failing
+
+
+def test_a_wheel_whose_record_is_enormous(tmp_path: Path) -> None:
+    report = check(tmp_path, files(), record=b"x,,\n" * 5_000_000)
+    assert "more than such a file may have" in failures(report)["record"]
+
+
+def test_overlapping_members_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One deflate stream, quoted by many members, inflates to the square of its size."""
+    monkeypatch.setattr("patchwheel.verify.subject.digest_members", lambda *_: pytest.fail("it inflates"))
+    path = tmp_path / NAME
+    path.write_bytes(build_zip(Entry(name="a"), Entry(name="b", central={"offset": 0, "name": b"b"}), Entry(name="c")))
+    report = verify_path(path)
+    assert [result.status.value for result in report.results] == ["failed", "skipped", "skipped", "skipped", "skipped"]
+
+
+def test_control_characters_of_a_wheel_stay_in_it(tmp_path: Path) -> None:
+    changed = files()
+    changed[f"{INFO}/METADATA"] = changed[f"{INFO}/METADATA"].replace(b"Name: vllm\n", b"Name: vllm\x1b[1A\n")
+    report = check(tmp_path, changed)
+    assert "\x1b" not in report.as_text()
+    assert "vllm\\x1b[1A" in report.as_text()
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / NAME)
+    with pytest.raises(UsageError, match="no regular file"):
+        verify_path(tmp_path / NAME)
+    with pytest.raises(UsageError, match="no regular file"):
+        verify_path(tmp_path)
 
 
 def test_two_dist_info_folders(tmp_path: Path) -> None:
@@ -218,7 +282,7 @@ def test_a_built_wheel_passes_also_when_compressed_anew(built: Built) -> None:
     [
         ("vllm/__init__.py", b"import evil\n", "vllm/__init__.py: changed, but no patch declares it"),
         ("vllm/extra.py", b"", "vllm/extra.py: added, but no patch declares it"),
-        ("vllm/v1/runner.py", b"# emptied\n", "vllm/v1/runner.py: is not what the patches make of it"),
+        ("vllm/v1/runner.py", b"# emptied\n", "vllm/v1/runner.py: is not what the record says that it was after"),
     ],
 )
 def test_changes(built: Built, path: str, data: bytes, problem: str) -> None:
@@ -232,7 +296,7 @@ def test_changes_notices_what_is_missing_or_reverted(built: Built) -> None:
     assert "vllm/_C.abi3.so: missing, but no patch" in failures(built.report(without))["changes"]
     reverted = built.files | {"vllm/v1/runner.py": wheel_files()["vllm/v1/runner.py"]}
     assert "declared as changed, but is the base's" in failures(built.report(reverted))["changes"]
-    assert "vllm/run.sh: changed its mode" in failures(built.report(built.files, ()))["changes"]
+    assert "vllm/run.sh: is not executable, unlike in the base" in failures(built.report(built.files, ()))["changes"]
 
 
 def test_changes_notices_other_requirements(built: Built) -> None:
@@ -242,9 +306,99 @@ def test_changes_notices_other_requirements(built: Built) -> None:
     assert f"{path}: differs from the base in more than the version and tags" in found["changes"]
 
 
+def test_same_crc_and_size_are_not_the_same_content(built: Built) -> None:
+    """Both are in the attacker's hands: adding a multiple of the CRC's polynomial changes neither."""
+    old = built.files["vllm/_C.abi3.so"]
+    delta = crc_neutral()
+    new = bytes(a ^ b for a, b in zip(old, delta.ljust(len(old), b"\0"), strict=True))
+    assert (zlib.crc32(new), len(new)) == (zlib.crc32(old), len(old))
+    assert new != old
+    assert (
+        "vllm/_C.abi3.so: changed, but no patch"
+        in failures(built.report(built.files | {"vllm/_C.abi3.so": new}))["changes"]
+    )
+
+
+def crc_neutral() -> bytes:
+    """Five bytes that, added to a message without carry, leave its CRC as it is."""
+    zero = zlib.crc32(bytes(5))
+    basis: dict[int, tuple[int, int]] = {}
+    for bit in range(40):
+        value, mask = zlib.crc32((1 << bit).to_bytes(5, "little")) ^ zero, 1 << bit
+        while value:
+            top = value.bit_length()
+            if top not in basis:
+                basis[top] = (value, mask)
+                break
+            value, mask = value ^ basis[top][0], mask ^ basis[top][1]
+        else:
+            return mask.to_bytes(5, "little")
+    raise AssertionError("40 bits can't all be independent in 32")
+
+
 def test_base_must_be_the_recorded_one(built: Built) -> None:
     built.base.write_bytes(pack_wheel(wheel_files() | {f"{INFO}/RECORD": record_of(wheel_files(), INFO)}, ()))
-    assert "the record says" in failures(verify_path(built.wheel, base=built.base))["base"]
+    report = verify_path(built.wheel, base=built.base)
+    assert "the record says" in failures(report)["base"]
+    assert report.results[-1].status is Status.SKIPPED
+
+
+def forged(built: Built, **changes: object) -> str:
+    """What verify says of a wheel whose record was changed."""
+    path = f"{built.info}/patchwheel.json"
+    record = json.loads(built.files[path]) | changes
+    found = failures(built.report(built.files | {path: json.dumps(record).encode()}))
+    assert found
+    return "\n".join(found.values())
+
+
+def test_the_record_is_held_to_the_wheel(built: Built) -> None:
+    record = json.loads(built.files[f"{built.info}/patchwheel.json"])
+    [change], [series] = record["changes"], record["series"]
+    assert "does not follow from the base" in forged(built, label="other")
+    assert "does not follow from the base" in forged(built, series=[])
+    patches = [series["patches"][0] | {"sha256": "0" * 64}]
+    assert "does not follow from the base" in forged(built, series=[series | {"patches": patches}])
+    assert "before the patches" in forged(built, changes=[change | {"before": "0" * 64}])
+    assert "before the patches" in forged(built, changes=[change | {"before": None}])
+    assert "after the patches" in forged(built, changes=[change | {"after": "0" * 64}])
+    assert "can't be read" in forged(built, changes=[change | {"kind": "improve"}])
+    assert "none of its patches changes it" in forged(
+        built, changes=[change, change | {"path": "vllm/_C.abi3.so", "kind": "modify"}]
+    )
+    base = record["base"]
+    assert "is no name for a wheel made of" in forged(built, base=base | {"file": base["file"].replace("2_35", "2_34")})
+    assert "can't be read" in forged(built, base=base | {"sha256": "/etc"})
+
+
+def test_a_record_cannot_name_a_path(built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "file.txt").write_text("secret")
+    monkeypatch.setenv("PATCHWHEEL_CACHE_DIR", str(tmp_path / "cache"))
+    for digest in ("/", str(secret), "../../secret"):
+        path = f"{built.info}/patchwheel.json"
+        record = json.loads(built.files[path])
+        record["base"]["sha256"] = digest
+        body = {name: data for name, data in built.files.items() if name != f"{built.info}/RECORD"}
+        body[path] = json.dumps(record).encode()
+        built.wheel.write_bytes(pack_wheel(body | {f"{built.info}/RECORD": record_of(body, built.info)}))
+        report = verify_path(built.wheel)
+        assert "can't be read" in failures(report)["base"]
+        assert "secret" not in report.as_text().replace(digest, "")
+
+
+def test_a_patched_file_keeps_its_mode(built: Built) -> None:
+    executables = ("vllm/run.sh", "vllm/v1/runner.py")
+    found = failures(built.report(built.files, executables))
+    assert found == {"changes": found["changes"]}
+    assert "vllm/v1/runner.py: is executable, unlike in the base" in found["changes"]
+
+
+def test_files_beside_record_must_be_listed(tmp_path: Path) -> None:
+    record = record_of(files(), INFO)
+    found = failures(check(tmp_path, files() | {f"{INFO}/extra.txt": b""}, record=record))
+    assert f"{INFO}/extra.txt: in the wheel, but not listed" in found["record"]
 
 
 def test_a_damaged_build_record_is_told(built: Built) -> None:

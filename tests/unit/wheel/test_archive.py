@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import tempfile
 import zipfile
@@ -38,6 +39,16 @@ class Bytes:
 
     def read_at(self, offset: int, count: int) -> bytes:
         return self.data[offset : offset + count]
+
+
+class Counting(Bytes):
+    """Counts how often it is read."""
+
+    reads = 0
+
+    def read_at(self, offset: int, count: int) -> bytes:
+        self.reads += 1
+        return super().read_at(offset, count)
 
 
 def checked(data: bytes) -> Archive:
@@ -100,9 +111,12 @@ def test_a_descriptor_that_disagrees_is_refused() -> None:
         (Entry(name="a\\b.py"), "of another system"),
         (Entry(name="C:/a.py"), "of another system"),
         (Entry(name=""), "is empty"),
-        (Entry(name="a\0.py"), "control characters"),
-        (Entry(name="a\n.py"), "control characters"),
+        (Entry(name="a\0.py"), "control or invisible characters"),
+        (Entry(name="a\n.py"), "control or invisible characters"),
+        (Entry(name="a\u202ey.py", flags=zf.UTF8), "control or invisible characters"),
         (Entry(name="link.py", mode=0o120777), "link or another special file"),
+        (Entry(name="link.py", mode=0o120777, central={"made_by": 20}), "link or another special file"),
+        (Entry(name="folder", mode=0o040755), "link or another special file"),
         (Entry(name="pipe", mode=0o010644), "link or another special file"),
         (Entry(name="a.py", flags=zf.ENCRYPTED), "is encrypted"),
         (Entry(name="a.py", flags=0x2000), "unknown flags 0x2000"),
@@ -111,6 +125,9 @@ def test_a_descriptor_that_disagrees_is_refused() -> None:
         (Entry(name="ü.py"), "neither ASCII nor flagged"),
         (Entry(name=b"\xff.py", flags=zf.UTF8), "neither ASCII nor flagged"),
         (Entry(name="a.py", extra=struct.pack("<2H1s", zf.UNICODE_PATH_EXTRA, 1, b"b")), "second name"),
+        (Entry(name="a.py", local={"extra": struct.pack("<2H1s", zf.UNICODE_PATH_EXTRA, 1, b"b")}), "second name"),
+        (Entry(name="a.py", local={"extra": struct.pack("<2H", 9, 96) + bytes(96)}), "100 bytes in extra fields"),
+        (Entry(name="a.py", extra=struct.pack("<2H", 9, 96) + bytes(96)), "100 bytes in extra fields"),
         (Entry(name="a.py", extra=b"\1\0\xff"), "extra field is damaged"),
         (Entry(name="a.py", extra=struct.pack("<2H", 9, 99)), "extra field is damaged"),
         (Entry(name="a.py", central={"size": zf.MAX_32}), "ZIP64 field lacks a value"),
@@ -172,8 +189,8 @@ def test_refuses_members_that_overlap() -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (b"", "no end record"),
-        (b"not a wheel at all", "no end record"),
+        (b"", "no ZIP archive"),
+        (b"not a wheel at all", "no ZIP archive"),
         (build_zip(Entry(name="a.py"), tail=b"junk"), "4 bytes of data after the archive's end"),
         (build_zip(Entry(name="a.py"), comment=b"hello"), "5 bytes of data after the archive's end"),
         (build_zip(Entry(name="a.py"), count=2), "has 1 entries, its end record says 2"),
@@ -197,8 +214,54 @@ def test_a_bomb_is_cut_off_at_its_declared_size() -> None:
     entry = Entry(name="a.py", data=bytes(50_000_000), local={"size": 10}, central={"size": 10})
     archive = Archive(Bytes(build_zip(entry)))
     chunks: Iterator[bytes] = archive.chunks(archive.members[0])
-    with pytest.raises(ArchiveError, match="another size"):
+    with pytest.raises(ArchiveError, match="another size") as caught:
         assert sum(map(len, chunks)) <= 10
+    assert "more bytes" in str(caught.value)
+    source = Counting(build_zip(Entry(name="a.py", data=os.urandom(5_000_000), local={"size": 9}, central={"size": 9})))
+    archive = Archive(source)
+    source.reads = 0
+    with pytest.raises(ArchiveError):
+        list(archive.chunks(archive.members[0]))
+    assert source.reads < 4, "it went on reading what it had refused"
+
+
+def test_text_members_have_a_limit() -> None:
+    archive = Archive(
+        Bytes(build_zip(Entry(name="a.py", data=bytes(16 << 20)), Entry(name="b.py", data=bytes((16 << 20) + 1))))
+    )
+    assert len(archive.read("a.py")) == 16 << 20
+    with pytest.raises(ArchiveError, match="more than such a file may have"):
+        archive.read("b.py")
+
+
+def test_an_enormous_directory_is_not_read() -> None:
+    entries = [Entry(name=f"{number:05}" + "x" * 60_000, data=b"", deflate=False) for number in range(600)]
+    assert "more than any wheel needs" in problems(build_zip(*entries))
+
+
+def zip64(data: bytes, *, locator_at: int = 0, count: int | None = None, disks: int = 1, disk: int = 0) -> bytes:
+    """The archive with ZIP64 end records put before its end record."""
+    fields = list(zf.END.unpack(data[-zf.END.size :]))
+    end64_at = len(data) - zf.END.size
+    entries = fields[3] if count is None else count
+    record = zf.END64.pack(zf.END64_MAGIC, zf.END64.size - 12, 45, 45, disk, disk, entries, entries, *fields[5:7])
+    locator = zf.END64_LOCATOR.pack(zf.END64_LOCATOR_MAGIC, 0, end64_at + locator_at, disks)
+    return data[:end64_at] + record + locator + data[end64_at:]
+
+
+def test_zip64_end_records() -> None:
+    good = build_zip(Entry(name="a.py"))
+    assert [member.name for member in checked(zip64(good)).members] == ["a.py"]
+    assert "damaged or misplaced" in problems(zip64(good, locator_at=1))
+    assert "damaged or misplaced" in problems(zip64(good, disks=2))
+    assert "the two end records disagree" in problems(zip64(good, count=2))
+    assert "several parts" in problems(zip64(good, disk=1))
+
+
+def test_an_archive_in_several_parts() -> None:
+    good = bytearray(build_zip(Entry(name="a.py")))
+    good[-zf.END.size + 4] = 1
+    assert "several parts" in problems(bytes(good))
 
 
 @given(st.data())
