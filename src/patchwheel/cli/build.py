@@ -58,6 +58,12 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if product.report:
         tell(product.report.as_text())
-    tell(f"{product.wheel}\n  {format_size(product.size)}; its record: {product.record.name}")
-    tell(f"  install it: pip install '{product.wheel}'")
+    wheel = _from_here(product.wheel)
+    tell(f"{wheel}\n  {format_size(product.size)}; its record: {product.record.name}")
+    tell(f"  install it: pip install '{wheel}'")
     return 0
+
+
+def _from_here(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
