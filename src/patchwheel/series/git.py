@@ -10,7 +10,6 @@ import datetime as dt
 import hashlib
 import os
 import re
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from patchwheel.base.settings import forbids_network
@@ -155,8 +154,9 @@ def _make_patch(repository: Repository, source: GitSeries, span: tuple[str, str]
     listed = repository.read("diff-tree", "-r", "-z", "--no-commit-id", "--name-only", "--no-renames", *span)
     paths = [os.fsdecode(path) for path in listed.split(b"\0") if path]
     patterns = [glob_pattern(glob) for glob in source.dropped]
-    kept = [path for path in paths if not any(pattern.fullmatch(path) for pattern in patterns)]
-    dropped = tuple(path for path in paths if path not in set(kept))
+    dropped = tuple(path for path in paths if any(pattern.fullmatch(path) for pattern in patterns))
+    left_out = set(dropped)
+    kept = [path for path in paths if path not in left_out]
     header, title = _header(repository, source, commit)
     name = f"{span[0][:12]}..{commit[:12]}" if source.squash else f"{commit[:12]}-{title}"
     if dropped:
@@ -173,7 +173,7 @@ def _make_patch(repository: Repository, source: GitSeries, span: tuple[str, str]
     for path in dropped:
         if reason := why_not_dropped(path, source.package):
             problems.add(ascii(path), reason)
-    changes = b"" if problems.found else _diff(repository, span, _covers(kept, dropped))
+    changes = b"" if problems.found else _diff(repository, span, kept)
     data = header + changes
     parsed = read_patch(data, problems) if changes else None
     files, _ = keep_files(parsed.files if parsed else (), (), source.package, problems)
@@ -194,18 +194,6 @@ def _diff(repository: Repository, span: tuple[str, str], paths: Sequence[str]) -
         parts.append(repository.read(*_DIFF, *span, "--", *batch, limit=left))
         left -= len(parts[-1])
     return b"".join(parts)
-
-
-def _covers(kept: Sequence[str], dropped: Sequence[str]) -> list[str]:
-    """The kept files as paths for git: whole folders where nothing is left out, as git is slow with many paths."""
-    mixed = {folder for path in dropped for folder in _from_the_top(path)}
-    covers = (next((part for part in _from_the_top(path) if part not in mixed), path) for path in kept)
-    return list(dict.fromkeys(covers))
-
-
-def _from_the_top(path: str) -> Iterator[str]:
-    """The folders that a path is in, the topmost first, and the path itself."""
-    return accumulate(path.split("/"), "{}/{}".format)
 
 
 def _batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -540,42 +540,24 @@ def test_a_date_that_no_calendar_has(origin: Origin, tmp_path: Path, stamp: str)
 
 
 def test_many_files_take_several_calls(made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped = ("tests/**", "docs/**", "vllm/b.py")  # with a file of its own left out, a folder is no longer taken whole
-    whole = derive(made_origin, tmp_path, squash=True, dropped=dropped)
-    assert whole.patches[0].paths == ("vllm/a.py", "vllm/new.py")
+    whole = derive(made_origin, tmp_path, squash=True)
     monkeypatch.setattr(git_module, "_ARGUMENTS", 1)
     assert len(list(git_module._batches(["a", "b", "c"]))) == 3
-    assert derive(made_origin, tmp_path, squash=True, dropped=dropped) == whole
+    assert derive(made_origin, tmp_path, squash=True) == whole
     monkeypatch.setattr(git_module, "_ARGUMENTS", 4)
     assert list(git_module._batches(["a", "b", "ccccc", "d"])) == [["a", "b"], ["ccccc"], ["d"]]
     assert list(git_module._batches([])) == []
 
 
-@pytest.mark.parametrize(
-    ("kept", "dropped", "covers"),
-    [
-        (["a/b", "a/c/d", "e"], [], ["a", "e"]),
-        (["a/b", "a/c/d", "a/c/e"], ["t/x"], ["a"]),
-        (["a/b", "a/c/d", "a/c/e", "a/f/g/h"], ["a/f/x"], ["a/b", "a/c", "a/f/g"]),
-        (["a/b"], ["a/b/c"], ["a/b"]),
-        (["a/b/c"], ["a/b"], ["a/b/c"]),
-        (["a/bc"], ["a/b"], ["a/bc"]),
-    ],
-)
-def test_folders_without_a_dropped_file_are_taken_whole(kept: list[str], dropped: list[str], covers: list[str]) -> None:
-    assert git_module._covers(kept, dropped) == covers
-
-
 def test_what_is_read_of_git_is_bounded(made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dropped = ("tests/**", "docs/**", "vllm/b.py")
-    diff = made_origin.repo.git(*git_module._DIFF, made_origin.base, made_origin.tip, "--", "vllm/a.py", "vllm/new.py")
+    diff = made_origin.repo.git(*git_module._DIFF, made_origin.base, made_origin.tip, "--", "vllm")
     size = len(diff.encode()) + 1  # the last line's end
     monkeypatch.setattr(git_module, "_ARGUMENTS", 1)  # so that all calls together are bounded
     monkeypatch.setattr(git_module, "MAX_BYTES", size)
-    derive(made_origin, tmp_path, squash=True, dropped=dropped)
+    derive(made_origin, tmp_path, squash=True)
     monkeypatch.setattr(git_module, "MAX_BYTES", size - 1)
     with pytest.raises(PatchError, match="git diff-tree gives more than"):
-        derive(made_origin, tmp_path, squash=True, dropped=dropped)
+        derive(made_origin, tmp_path, squash=True)
 
 
 def test_an_endless_git_is_ended(made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
