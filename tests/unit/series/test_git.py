@@ -234,16 +234,25 @@ def test_a_missing_commit_is_a_matter_of_the_pin(made_origin: Origin, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "refused",
+    ("said", "by_id"),
     [
-        "fatal: remote error: upload-pack: not our ref 12",
-        "error: Server does not allow request for unadvertised object 12",
-        "fatal: remote error: want 12 not valid",
+        ("fatal: remote error: upload-pack: not our ref 12", False),
+        ("error: Server does not allow request for unadvertised object 12", False),
+        ("fatal: remote error: want 12 not valid", False),
+        ("fatal: couldn't find remote ref 12", False),
+        ("fatal: unable to access 'x': Could not resolve host: x", True),
+        ("fatal: Could not read from remote repository.", True),
+        ("fatal: repository 'x' not found", True),
     ],
 )
+def test_what_servers_say_of_a_commit_that_they_do_not_give(said: str, *, by_id: bool) -> None:
+    assert (repository._NOT_BY_ID.search(said) is None) is by_id
+
+
 def test_a_server_that_gives_no_ids_is_asked_for_all(
-    made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+    made_origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    refused = "fatal: remote error: upload-pack: not our ref 12"
     asked: list[tuple[str, ...]] = []
     fetch = Repository.fetch
 
