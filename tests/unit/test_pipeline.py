@@ -386,6 +386,16 @@ def test_modes_and_data_folders_follow(tmp_path: Path) -> None:
     assert not any(name.endswith("RECORD.jws") for name in modes), "a signature of another RECORD"
 
 
+def test_a_build_number_is_kept(tmp_path: Path) -> None:
+    """vLLM 0.21.0 has one in its file name, and not in WHEEL."""
+    base = write_wheel(tmp_path, build="-1")
+    product = build_recipe("r", project=write_project(tmp_path / "project", base=base), out=tmp_path / "wheels")
+    version = product.plan.name.version
+    assert product.wheel.name == f"vllm-{version}-1-cp38-abi3-manylinux_2_35_x86_64.whl"
+    assert b"Build: 1\n" in contents(product.wheel)[f"vllm-{version}.dist-info/WHEEL"]
+    assert product.report
+
+
 def test_a_base_whose_record_has_no_digest_of_a_file(tmp_path: Path) -> None:
     info = "vllm-0.20.2.dist-info"
     record = re.sub(rb"(?m)^vllm/run.sh,.*$", b"vllm/run.sh,,", record_of(wheel_files(), info))
