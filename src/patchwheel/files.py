@@ -37,11 +37,12 @@ def sha256_bytes(data: bytes) -> str:
 
 
 def sha256_file(file: IO[bytes]) -> str:
-    """Hex sha256 of an open file, from its start; the position is left at the end."""
-    file.seek(0)
+    """Hex sha256 of an open file, all of it. Its position stays, so that several threads may use the file at once."""
     digest = hashlib.sha256()
-    while chunk := file.read(CHUNK):
+    offset = 0
+    while chunk := os.pread(file.fileno(), CHUNK, offset):
         digest.update(chunk)
+        offset += len(chunk)
     return digest.hexdigest()
 
 

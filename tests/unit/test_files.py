@@ -8,6 +8,7 @@ import os
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -159,7 +160,9 @@ def test_digests(tmp_path: Path) -> None:
     path.write_bytes(b"hello\n" * 500_000)
     with path.open("rb") as file:
         file.read(10)
-        assert sha256_file(file) == hashlib.sha256(path.read_bytes()).hexdigest()
+        with ThreadPoolExecutor(4) as pool:
+            assert set(pool.map(sha256_file, [file] * 8)) == {hashlib.sha256(path.read_bytes()).hexdigest()}
+        assert file.tell() == 10
     # The well-known ids of git's empty blob and of "hello\n".
     assert git_blob_id(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
     assert git_blob_id(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"

@@ -67,7 +67,7 @@ def download(
         reporter: Follows the transfer.
 
     Returns:
-        The file, open for reading, at its end; its content was hashed through this very descriptor.
+        The file, open for reading, at its start; its content was hashed through this very descriptor.
 
     Raises:
         NetworkError: The server refuses, or failed too often.

@@ -169,7 +169,6 @@ def _fetch(pin: BasePin, entry: Entry, access: Access, reporter: Reporter) -> IO
         if file is None:
             file = _download(pin, entry, access, reporter)
             entry.admit(file)
-            file.seek(0)
         return file
 
 

@@ -169,7 +169,6 @@ def open_verified(path: Path, sha256: str, *, next_step: str) -> IO[bytes]:
     except BaseException:
         file.close()
         raise
-    file.seek(0)
     return file
 
 

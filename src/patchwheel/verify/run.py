@@ -30,6 +30,10 @@ _CHECKS: dict[str, Callable[[Subject], Result]] = {
 }
 
 
+_COMPARING = ("base", "changes")
+"""The checks that read the base wheel, at the end of the list; they run beside the others."""
+
+
 def verify_wheel(
     file: IO[bytes], file_name: str, base: Base | None = None, *, no_base: str = "name it with --base"
 ) -> Report:
@@ -56,9 +60,9 @@ def verify_wheel(
             results += [skipped(name, "the archive is malformed") for name in _CHECKS if name != "archive"]
         else:
             subject = Subject(archive, file_name, base, no_base)
-            comparing = {name: pool.submit(_run, name, subject) for name in ("base", "changes")}
-            inside = {name: _run(name, subject) for name in _CHECKS if name not in comparing}
-            results = [inside[name] if name in inside else comparing[name].result() for name in _CHECKS]
+            comparing = pool.submit(lambda: [_run(name, subject) for name in _COMPARING])
+            results = [_run(name, subject) for name in _CHECKS if name not in _COMPARING]
+            results += comparing.result()
         return Report(wheel=file_name, sha256=sha256.result(), size=source.size, results=tuple(results))
 
 
