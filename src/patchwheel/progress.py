@@ -16,6 +16,8 @@ from patchwheel.text import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rich.progress import Progress
+
 __all__ = ["SILENT", "PlainReporter", "Reporter", "TerminalReporter", "format_size", "reporter_for"]
 
 HEARTBEAT = 10.0
@@ -80,6 +82,15 @@ class PlainReporter(Reporter):
 class TerminalReporter(PlainReporter):
     """A moving bar with rate and time left, for a terminal."""
 
+    _bar: Progress | None = None
+
+    def say(self, message: str) -> None:
+        """Write one line, above the bar if there is one."""
+        if self._bar is None:
+            super().say(message)
+        else:
+            self._bar.console.print(printable(message), markup=False, highlight=False)
+
     @contextmanager
     def transfer(self, label: str, total: int | None, done: int = 0) -> Iterator[Callable[[int], None]]:
         """Draw a bar until the transfer ends."""
@@ -88,21 +99,24 @@ class TerminalReporter(PlainReporter):
             BarColumn,
             DownloadColumn,
             Progress,
-            TextColumn,
             TimeRemainingColumn,
             TransferSpeedColumn,
         )
 
+        self.say(label)  # on a line of its own: names of wheels are long, terminals narrow
         columns = (
-            TextColumn("{task.description}"),
             BarColumn(),
             DownloadColumn(),
             TransferSpeedColumn(),
             TimeRemainingColumn(),
         )
         with Progress(*columns, console=Console(file=self._stream)) as bar:
-            task = bar.add_task(label, total=total, completed=done)
-            yield lambda count: bar.advance(task, count)
+            self._bar = bar
+            task = bar.add_task("", total=total, completed=done)
+            try:
+                yield lambda count: bar.advance(task, count)
+            finally:
+                self._bar = None
 
 
 class _Meter:

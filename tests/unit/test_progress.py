@@ -32,9 +32,12 @@ def test_plain_lines_come_at_a_calm_pace() -> None:
 
 def test_a_terminal_gets_a_bar() -> None:
     stream = io.StringIO()
-    with TerminalReporter(stream).transfer("base.whl", 2_000_000) as advance:
+    reporter = TerminalReporter(stream)
+    with reporter.transfer("base.whl", 2_000_000) as advance:
+        reporter.say("[cut off]: trying again")
         advance(2_000_000)
     assert "base.whl" in stream.getvalue()
+    assert "[cut off]: trying again\n" in stream.getvalue()
     assert "2.0/2.0 MB" in stream.getvalue()
 
 
