@@ -30,7 +30,7 @@ from patchwheel.errors import (
     OutputError,
     StrategyError,
 )
-from patchwheel.files import locked, sha256_bytes
+from patchwheel.files import Draft, locked, sha256_bytes
 from patchwheel.pipeline import build_recipe, plan_recipe, verify_path
 from patchwheel.plan import local_version
 from patchwheel.progress import PlainReporter
@@ -322,6 +322,41 @@ def test_a_disk_that_loses_what_it_took(project: Project, tmp_path: Path, monkey
     with pytest.raises(OutputError, match="Input/output error"):
         build(project, tmp_path / "wheels")
     assert visible(tmp_path / "wheels") == []
+
+
+def test_a_disk_that_tells_of_a_loss_only_once(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Linux does: after one failed fsync the next one succeeds, though the bytes are gone."""
+    answers = iter([OSError(errno.EIO, "Input/output error")])
+
+    def fail_once(_descriptor: int) -> None:
+        if error := next(answers, None):
+            raise error
+
+    monkeypatch.setattr(os, "fsync", fail_once)
+    with pytest.raises(OutputError, match="Input/output error"):
+        build(project, tmp_path / "wheels")
+    assert visible(tmp_path / "wheels") == []
+
+
+def test_a_disk_without_room(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 100}))
+    with pytest.raises(OutputError, match="no room"):
+        build(project, tmp_path / "wheels")
+
+
+def test_the_wheel_gets_its_name_last(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    published: list[str] = []
+    publish = Draft.publish
+
+    def noted(draft: Draft) -> None:
+        published.append(draft.target.suffix)
+        publish(draft)
+
+    monkeypatch.setattr(Draft, "publish", noted)
+    build(project, tmp_path / "wheels")
+    assert published == [".json", ".whl"]
 
 
 def test_a_disk_that_is_full_at_the_record(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

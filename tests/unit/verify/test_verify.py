@@ -16,7 +16,10 @@ from support.zips import Entry, build_zip
 
 from patchwheel.errors import UsageError
 from patchwheel.pipeline import build_recipe, verify_path
-from patchwheel.verify import Status
+from patchwheel.verify import Base, Status, checks
+from patchwheel.verify.subject import Subject
+from patchwheel.wheel.archive import Archive
+from patchwheel.wheel.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -317,6 +320,29 @@ def test_same_crc_and_size_are_not_the_same_content(built: Built) -> None:
         "vllm/_C.abi3.so: changed, but no patch"
         in failures(built.report(built.files | {"vllm/_C.abi3.so": new}))["changes"]
     )
+
+
+def test_not_even_if_their_compressed_sizes_agree(built: Built) -> None:
+    """Stored members: nothing but the content itself tells them apart."""
+    old = {path: data for path, data in built.files.items() if path != f"{built.info}/RECORD"}
+    delta = crc_neutral().ljust(len(old["vllm/_C.abi3.so"]), b"\0")
+    new = bytes(a ^ b for a, b in zip(old["vllm/_C.abi3.so"], delta, strict=True))
+    theirs = wheel_files() | {f"{INFO}/RECORD": record_of(wheel_files(), INFO)}
+    ours = old | {"vllm/_C.abi3.so": new}
+    ours |= {f"{built.info}/RECORD": record_of(ours, built.info)}
+    for path, body in ((built.base, theirs), (built.wheel, ours)):
+        modes = {"vllm/run.sh": 0o100755}
+        entries = [Entry(name=n, data=d, deflate=False, mode=modes.get(n, 0o100644)) for n, d in body.items()]
+        path.write_bytes(build_zip(*entries))
+    assert _differing(built) == {"vllm/_C.abi3.so"}
+
+
+def _differing(built: Built) -> set[str]:
+    """What differs from the base, RECORD and the new version's files apart."""
+    with built.wheel.open("rb") as wheel, built.base.open("rb") as base:
+        subject = Subject(Archive(FileSource(wheel)), built.wheel.name, Base(base, built.base.name))
+        differing = checks._differing(subject, Base(base, built.base.name))
+    return {path for path in differing if path.startswith("vllm/")} - {"vllm/_version.py", "vllm/v1/runner.py"}
 
 
 def crc_neutral() -> bytes:

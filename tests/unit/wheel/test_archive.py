@@ -255,6 +255,13 @@ def test_zip64_end_records() -> None:
     assert "damaged or misplaced" in problems(zip64(good, locator_at=1))
     assert "damaged or misplaced" in problems(zip64(good, disks=2))
     assert "the two end records disagree" in problems(zip64(good, count=2))
+    # A second end record, well-formed, hidden in a member: readers would differ on which one counts.
+    decoy = zip64(build_zip(Entry(name="b.py")))[-zf.END.size - zf.END64_LOCATOR.size - zf.END64.size :][
+        : zf.END64.size
+    ]
+    hiding = build_zip(Entry(name="a.py", data=decoy, deflate=False))
+    at = hiding.index(decoy) - (len(hiding) - zf.END.size)
+    assert "damaged or misplaced" in problems(zip64(hiding, locator_at=at))
     assert "several parts" in problems(zip64(good, disk=1))
 
 
