@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from patchwheel.documents import canonical_json
-from patchwheel.errors import StrategyError
+from patchwheel.errors import ArchiveError, StrategyError
 from patchwheel.files import sha256_bytes
 from patchwheel.progress import format_size
 from patchwheel.series import apply_series, shapes_the_wheel
 from patchwheel.text import printable
 from patchwheel.wheel.metadata import find_dist_info
 from patchwheel.wheel.names import WheelName, parse_wheel_name
+from patchwheel.wheel.relabel import find_version_modules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,6 +145,7 @@ def make_plan(
         raise StrategyError(f"there is no strategy {strategy!r}", expected="one of " + ", ".join(STRATEGIES))
     base_name = parse_wheel_name(base.file)
     dist_info = find_dist_info(archive, base_name)
+    _refuse_other_versions(archive, base_name, series)
     _refuse_unless_overlay(series, archive, recipe)
 
     def member(path: str) -> bytes | None:
@@ -190,6 +192,19 @@ def local_version(version: str, label: str, base: str, patches: Sequence[str]) -
     joint = "." if "+" in version else "+"
     # The normal form: a digest of decimal digits only counts as a number there and loses leading zeros.
     return str(Version(f"{version}{joint}{label}.{digest}"))
+
+
+def _refuse_other_versions(archive: Archive, name: WheelName, series: Sequence[Series]) -> None:
+    """The version module of a package that is patched must be one that the build knows how to write anew."""
+    for path, told in find_version_modules(archive).items():
+        if path.partition("/")[0] in {one.package for one in series} and told != name.version:
+            raise ArchiveError(
+                "the base wheel does not agree with itself on its version",
+                where=f"{archive.source.name}: {path}",
+                expected=name.version,
+                found=told,
+                next_step="choose another base, under the file name that it was published with",
+            )
 
 
 def _refuse_unless_overlay(series: Sequence[Series], archive: Archive, recipe: Recipe) -> None:

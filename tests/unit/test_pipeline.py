@@ -296,6 +296,15 @@ def test_a_base_with_a_hidden_gap_is_refused(tmp_path: Path) -> None:
         plan_recipe("r", project=project)
 
 
+def test_a_base_that_contradicts_itself_on_its_version(tmp_path: Path) -> None:
+    module = VERSION_MODULE.format(version="0.20.2+g1", tuple=(0, 20, 2, "g1")).encode()
+    base = write_wheel(tmp_path, files=wheel_files() | {"vllm/_version.py": module})
+    with pytest.raises(ArchiveError, match="agree with itself"):
+        plan_recipe("r", project=write_project(tmp_path / "project", base=base))
+    other = write_wheel(tmp_path, files=wheel_files() | {"other/_version.py": b"__version__ = '7'\n"})
+    assert build(write_project(tmp_path / "second", base=other), tmp_path / "wheels").exists()
+
+
 def test_a_base_that_is_written_to_while_it_is_open(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,8 +120,8 @@ def check_identity(subject: Subject) -> Result:
         f"{distribution} {version}, {', '.join(name.tags)}{note}",
         problems,
         f"rename it back to {record.wheel}"
-        if record
-        else "installers and indexes would see another wheel than its name says: get it under its own name",
+        if record and record.wheel != name.file_name
+        else "installers and indexes would see another wheel than it says it is: get it again, under its own name",
     )
 
 
