@@ -9,7 +9,7 @@ import argparse
 import inspect
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -91,9 +91,19 @@ def schema(model: type[msgspec.Struct], title: str) -> str:
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
-        **msgspec.json.schema(model),
+        **ordered(msgspec.json.schema(model)),
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def ordered(node: Any) -> Any:
+    """The same schema with alternatives in one order; msgspec's releases differ in it."""
+    if isinstance(node, dict):
+        return {key: ordered(value) for key, value in node.items()}
+    if isinstance(node, list):
+        inner = [ordered(value) for value in node]
+        return sorted(inner, key=json.dumps) if all(isinstance(value, dict) for value in inner) else inner
+    return node
 
 
 if __name__ == "__main__":
