@@ -498,3 +498,20 @@ def test_verify_finds_the_base_only_where_it_is_told(project: Project, tmp_path:
     alone = {result.check: result.status for result in verify_path(wheel).results}
     assert alone["base"] is alone["changes"] is Status.SKIPPED
     assert alone["record"] is Status.PASSED
+
+
+def test_verify_takes_the_base_from_the_cache_unless_it_is_damaged(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = build(project, tmp_path / "wheels")
+    base = next(project.root.glob("*.whl"))
+    digest = sha256_bytes(base.read_bytes())
+    monkeypatch.setenv("PATCHWHEEL_CACHE_DIR", str(tmp_path / "cache"))
+    cached = tmp_path / "cache" / "sha256" / digest[:2] / digest / base.name
+    cached.parent.mkdir(parents=True)
+    shutil.copyfile(base, cached)
+    assert all(result.status is Status.PASSED for result in verify_path(wheel).results)
+    cached.write_bytes(cached.read_bytes()[:-1] + b"x")
+    report = verify_path(wheel)
+    assert report, "a damaged cache says nothing against the wheel"
+    assert "the cached one is damaged; patchwheel base fetch gets it again" in report.as_text()
