@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import copy
 import json
-from typing import TYPE_CHECKING, Annotated
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Meta
 
+from patchwheel.base import BasesLock
 from patchwheel.documents import canonical_json, load_toml, parse_toml
 from patchwheel.errors import ConfigError
+from patchwheel.recipe import Recipe
+from patchwheel.series import SeriesFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,3 +100,40 @@ def test_json_has_one_spelling() -> None:
     ]
     assert data.endswith(b"}\n")
     assert json.loads(data)["b"] == [1, "ü"]
+
+
+SCALARS = st.one_of(
+    st.booleans(), st.integers(-(2**40), 2**40), st.text(max_size=5), st.just("vllm"), st.just("0" * 64)
+)
+KEYS = st.sampled_from(
+    ["name", "base", "series", "wheels", "variants", "commit", "patches", "0.20.2", "sdist", "x", "a.b"]
+)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12
+)
+GOOD = {
+    "name": "r",
+    "summary": "s",
+    "label": "l",
+    "series": ["one", {"name": "two", "purpose": "p", "url": "u", "commit": "0" * 40, "base-commit": "0" * 40}],
+    "base": {
+        "project": "vllm",
+        "version": "0.20.2",
+        "wheels": [{"variant": "x86_64-cpu", "sha256": "0" * 64, "path": "p"}],
+    },
+}
+
+
+@given(st.data(), st.sampled_from([Recipe, SeriesFile, BasesLock]))
+def test_whatever_stands_in_a_file_only_config_errors_come_of_it(
+    data: st.DataObject, model: type[Recipe | SeriesFile | BasesLock]
+) -> None:
+    values: Any = copy.deepcopy(GOOD) if data.draw(st.booleans()) else {}
+    spot = values
+    while isinstance(spot, dict) and spot and data.draw(st.booleans()):
+        key = data.draw(st.sampled_from(sorted(spot)))
+        spot = spot[key][0] if isinstance(spot[key], list) and isinstance(spot[key][0], dict) else spot[key]
+    if isinstance(spot, dict):
+        spot[data.draw(KEYS)] = data.draw(VALUES)
+    with suppress(ConfigError):
+        parse_toml(tomli_w.dumps(values).encode(), model, "f.toml")
