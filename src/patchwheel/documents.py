@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -52,7 +53,7 @@ def parse_toml(data: bytes, model: type[Model], name: str) -> Model:
     """
     try:
         values = tomllib.loads(data.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of the encoding, the grammar, or its nesting and numbers
         raise ConfigError(f"not valid TOML: {error}", where=name) from error
     try:
         return msgspec.convert(values, model)
@@ -85,7 +86,8 @@ def _config_error(message: str, model: type[msgspec.Struct], values: object, nam
         message = f"the key {missing['field']} is missing"
         expected = node.get("properties", {}).get(missing["field"], {}).get("description")
     elif steps and "..." not in steps:  # msgspec does not tell which key of a free table it was
-        actual = repr(_value_at(values, steps))
+        with suppress(LookupError, TypeError, ValueError):  # a key may be written so that its path can't be read back
+            actual = repr(_value_at(values, steps))
     return ConfigError(
         message.replace("`", ""),
         where=f"{name}: {key}" if key else name,

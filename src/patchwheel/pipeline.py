@@ -201,9 +201,9 @@ def _load_all(
 
 
 def _opened(path: Path) -> IO[bytes]:
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{path.name} is no regular file", where=str(path), next_step="name the file of a wheel")
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path.name} is no regular file", where=str(path), next_step="name the file of a wheel")
         return path.open("rb")
     except OSError as error:
         raise UsageError(

@@ -40,6 +40,8 @@ class Outer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ("inner = {count = 'a'}", "f.toml: inner.count", "Expected int, got str"),
         ("items = []", "f.toml", "the key inner is missing"),
         ("= 1", "f.toml", "not valid TOML"),
+        ("x = " + "[" * 5000, "f.toml", "not valid TOML"),
+        ("x = " + "9" * 5000, "f.toml", "not valid TOML"),
     ],
 )
 def test_errors_name_file_and_key(text: str, where: str, what: str) -> None:
@@ -137,3 +139,9 @@ def test_whatever_stands_in_a_file_only_config_errors_come_of_it(
         spot[data.draw(KEYS)] = data.draw(VALUES)
     with suppress(ConfigError):
         parse_toml(tomli_w.dumps(values).encode(), model, "f.toml")
+
+
+def test_a_key_that_is_written_to_confuse() -> None:
+    for key in ("x`", "` - at `$.q", "a.b", "[0]"):
+        with pytest.raises(ConfigError):
+            parse_toml(tomli_w.dumps({key: 1, "inner": {key: 2}}).encode(), Outer, "f.toml")

@@ -414,6 +414,7 @@ def test_modes_and_data_folders_follow(tmp_path: Path) -> None:
     info = "vllm-0.20.2.dist-info"
     files = wheel_files() | {
         "vllm-0.20.2.data/scripts/vllm-run": b"#!python\n",
+        "training.data/x.bin": b"a package's own folder\n",
         f"{info}/RECORD.jws": b"{}",
     }
     base = write_wheel(tmp_path, files=files)
@@ -425,7 +426,7 @@ def test_modes_and_data_folders_follow(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         modes = {each.filename: each.external_attr >> 16 for each in archive.infolist()}
     assert modes["vllm/run.sh"] == 0o100755
-    assert f"vllm-{version}.data/scripts/vllm-run" in modes
+    assert {f"vllm-{version}.data/scripts/vllm-run", "training.data/x.bin"} <= modes.keys()
     assert not any("0.20.2.data" in name or name.endswith(".jws") for name in modes if version not in name)
     assert not any(name.endswith("RECORD.jws") for name in modes), "a signature of another RECORD"
 

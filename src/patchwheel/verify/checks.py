@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from patchwheel.build.record import RECORD_NAME
 from patchwheel.plan import local_version
@@ -147,7 +147,7 @@ def check_base(subject: Subject) -> Result:
     patches = [patch.sha256 for series in record.series for patch in series.patches]
     name = parse_wheel_name(record.base.file)
     problems = []
-    if record.version != local_version(name.version, record.label, record.base.sha256, patches):
+    if record.version != _version_of(name.version, record.label, record.base.sha256, patches):
         problems.append(f"version {record.version} does not follow from the base and the patches that the record names")
     if record.wheel != name.with_version(record.version).file_name:
         problems.append(f"{record.wheel} is no name for a wheel made of {record.base.file}")
@@ -266,8 +266,15 @@ def _packages(distribution: str) -> set[str]:
     return {own, own.partition("_")[0]}
 
 
+def _version_of(version: str, label: str, base: str, patches: list[str]) -> str | None:
+    try:
+        return local_version(version, label, base, patches)
+    except ValueError:  # a label that no recipe may have
+        return None
+
+
 def _same_version(one: str, other: str) -> bool:
     try:
         return Version(one) == Version(other)
-    except InvalidVersion:
+    except ValueError:
         return False

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 
 from patchwheel.errors import ArchiveError
 
@@ -58,7 +58,7 @@ class WheelName:
             return False
         try:
             same_version = Version(version) == Version(self.version)
-        except InvalidVersion:
+        except ValueError:
             return False
         return same_version and canonicalize_name(name) == canonicalize_name(self.distribution)
 
@@ -71,7 +71,7 @@ def parse_wheel_name(file_name: str) -> WheelName:
     """
     try:
         parse_wheel_filename(file_name)
-    except (InvalidWheelFilename, InvalidVersion) as error:
+    except ValueError as error:  # also of a number with thousands of digits
         raise ArchiveError(
             "not a wheel file name",
             where=file_name,

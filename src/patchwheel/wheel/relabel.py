@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from patchwheel.wheel.metadata import read_version_module, with_version, with_version_module, with_wheel_tags
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def renamed(path: str, new: WheelName) -> str:
     """Where a file of the base wheel lies in the wheel of the new name: the folders named after it follow."""
     top, slash, rest = path.partition("/")
     for suffix in _FOLDERS:
-        if slash and top.endswith(suffix):
+        own = canonicalize_name(top.removesuffix(suffix).partition("-")[0]) == canonicalize_name(new.distribution)
+        if slash and top.endswith(suffix) and own:
             return f"{new.distribution}-{new.version}{suffix}/{rest}"
     return path

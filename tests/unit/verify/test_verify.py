@@ -169,6 +169,7 @@ def test_versions_of_other_packages_in_the_wheel_are_their_own(tmp_path: Path) -
         ("vllm/_version.py", b"\xff", {"identity"}),
         (f"{INFO}/WHEEL", b"\xff\xfe", {"identity"}),
         (f"{INFO}/METADATA", b"\xff\xfe", {"identity"}),
+        (f"{INFO}/METADATA", b"Name: vllm\nVersion: " + b"9" * 5000 + b"\n\n", {"identity"}),
         (f"{INFO}/patchwheel.json", b'{"x":' + b"[" * 100_000, {"identity", "base", "changes"}),
         (f"{INFO}/patchwheel.json", b"{}", {"identity", "base", "changes"}),
     ],
@@ -207,6 +208,8 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         verify_path(tmp_path / NAME)
     with pytest.raises(UsageError, match="no regular file"):
         verify_path(tmp_path)
+    with pytest.raises(UsageError, match="File name too long"):
+        verify_path(tmp_path / ("x" * 300))
 
 
 def test_two_dist_info_folders(tmp_path: Path) -> None:
@@ -382,6 +385,8 @@ def test_the_record_is_held_to_the_wheel(built: Built) -> None:
     record = json.loads(built.files[f"{built.info}/patchwheel.json"])
     [change], [series] = record["changes"], record["series"]
     assert "does not follow from the base" in forged(built, label="other")
+    assert "does not follow from the base" in forged(built, label="a b!")
+    assert "does not follow from the base" in forged(built, label="9" * 5000)
     assert "does not follow from the base" in forged(built, series=[])
     patches = [series["patches"][0] | {"sha256": "0" * 64}]
     assert "does not follow from the base" in forged(built, series=[series | {"patches": patches}])
