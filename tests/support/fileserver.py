@@ -170,6 +170,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(b"\0" * 4096)
 
     def _send(self, data: bytes) -> None:
-        self.wfile.write(data)
-        with self.server_state.lock:
+        with self.server_state.lock:  # before it is written: the client may be done before this thread goes on
             self.server_state.sent += len(data)
+        self.wfile.write(data)
