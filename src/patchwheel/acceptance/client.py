@@ -26,9 +26,9 @@ Text = tuple[int, ...]
 PATIENCE = (10.0, 600.0)
 """Seconds until a connection must stand, and until a request must be answered."""
 
-_DRAFTS = "vllm:spec_decode_num_drafts"
-_ACCEPTED = "vllm:spec_decode_num_accepted_tokens_per_pos"
-_ASKED, _CACHED = "vllm:prefix_cache_queries", "vllm:prefix_cache_hits"
+_DRAFTS = "vllm:spec_decode_num_drafts_total"
+_ACCEPTED = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+_ASKED, _CACHED = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,17 +116,18 @@ def _read(server: Server) -> Readings:
     accepted: dict[int, int] = {}
     for family in text_string_to_metric_families(_ask(server, "GET", "/metrics").text):
         for sample in family.samples:
-            if not sample.name.endswith("_total"):
+            if sample.name not in {_DRAFTS, _ACCEPTED, _ASKED, _CACHED}:
                 continue
-            if family.name == _DRAFTS:
-                drafts += int(sample.value)
-            elif family.name == _ACCEPTED:
+            value = int(sample.value)
+            if sample.name == _DRAFTS:
+                drafts += value
+            elif sample.name == _ACCEPTED:
                 position = int(sample.labels["position"])
-                accepted[position] = accepted.get(position, 0) + int(sample.value)
-            elif family.name == _ASKED:
-                asked += int(sample.value)
-            elif family.name == _CACHED:
-                cached += int(sample.value)
+                accepted[position] = accepted.get(position, 0) + value
+            elif sample.name == _ASKED:
+                asked += value
+            else:
+                cached += value
     positions = tuple(accepted[position] for position in sorted(accepted))
     return Readings(counts=Counts(drafts=drafts, accepted=positions), asked=asked, cached=cached)
 

@@ -197,6 +197,7 @@ def _stop(process: subprocess.Popen[bytes], farewell: float) -> None:
         while time.monotonic() < deadline:
             process.poll()
             if not _alive(group):
+                process.wait()
                 return
             time.sleep(0.1)
     raise ToolError(f"the server's process group {group} can't be stopped", next_step=f"kill -9 -{group}")
