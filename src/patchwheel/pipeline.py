@@ -16,7 +16,7 @@ from patchwheel.files import check_space, drafting, locked
 from patchwheel.plan import Plan, make_plan
 from patchwheel.progress import SILENT, Reporter
 from patchwheel.recipe import DEFAULT_RECIPE, Recipe, find_recipe
-from patchwheel.series import Series, derive_series, load_series
+from patchwheel.series import Series, derive_series, leave_out, load_series
 from patchwheel.verify import Base, Report, peek_record, verify_wheel
 from patchwheel.wheel.archive import Archive
 from patchwheel.wheel.source import FileSource
@@ -68,10 +68,11 @@ def plan_recipe(
     *,
     project: Project,
     variant: str | None = None,
+    left_out: Sequence[str] = (),
     offline: bool = False,
     reporter: Reporter = SILENT,
 ) -> Plan:
-    """Work out what a build would do.
+    """Work out what a build would do. Arguments as for `build_recipe`.
 
     Writes nothing, but for the history of a git source, which goes into the cache. Of a base that is not cached, only
     the needed parts are read.
@@ -81,7 +82,7 @@ def plan_recipe(
     """
     recipe, path = find_recipe(name, project)
     pin = pin_base(recipe, path, project, recipe.choose_variant(variant))
-    series = _load_all(recipe, path, project, offline=offline, reporter=reporter)
+    series = leave_out(_load_all(recipe, path, project, offline=offline, reporter=reporter), left_out)
     with peek_base(pin, offline=offline, reporter=reporter) as source:
         archive = Archive(source)
         if isinstance(source, FileSource):  # over a network that would be a request for every member
@@ -95,6 +96,7 @@ def build_recipe(
     project: Project,
     out: Path,
     variant: str | None = None,
+    left_out: Sequence[str] = (),
     offline: bool = False,
     reporter: Reporter = SILENT,
     strategy: str = "auto",
@@ -110,6 +112,7 @@ def build_recipe(
         project: Where recipes, locks and patches are.
         out: Folder for the wheel and the record beside it.
         variant: Variant to build; by default the one for this machine.
+        left_out: Patches to do without, as ``<series>/<patch>``; the wheel's version and record tell of the rest.
         offline: Use only what the cache has.
         reporter: Whom to tell of progress.
         strategy: How to build, one of `patchwheel.plan.STRATEGIES`.
@@ -121,7 +124,7 @@ def build_recipe(
     """
     recipe, path = find_recipe(name, project)
     pin = pin_base(recipe, path, project, recipe.choose_variant(variant))
-    series = _load_all(recipe, path, project, offline=offline, reporter=reporter)
+    series = leave_out(_load_all(recipe, path, project, offline=offline, reporter=reporter), left_out)
     with open_base(pin, offline=offline, reporter=reporter) as file:
         base = Archive(FileSource(file, pin.file))
         base.check_layout()

@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         project=project,
         out=arguments.out or (Path("wheels") if project.is_packaged else project.root / "wheels"),
         variant=arguments.variant,
+        left_out=arguments.leave_out,
         offline=arguments.offline,
         reporter=reporter_of(arguments),
         strategy=arguments.strategy,

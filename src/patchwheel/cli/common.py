@@ -56,6 +56,13 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         metavar="RECIPE",
         help="name of a recipe in manifests/recipes, or path of a .toml file (default: %(default)s)",
     )
+    parser.add_argument(
+        "--leave-out",
+        action="append",
+        default=[],
+        metavar="SERIES/PATCH",
+        help="do without this patch, to see what it is for; may be repeated",
+    )
     parser.add_argument("--variant", metavar="V", help="such as x86_64-cu13 or aarch64-cu13 (default: this machine's)")
     add_project_option(parser)
 

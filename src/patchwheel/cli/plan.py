@@ -32,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.recipe,
         project=find_project(arguments.project),
         variant=arguments.variant,
+        left_out=arguments.leave_out,
         offline=arguments.offline,
         reporter=reporter_of(arguments),
     )

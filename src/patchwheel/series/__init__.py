@@ -12,5 +12,15 @@ from patchwheel.series.git import derive_series
 from patchwheel.series.load import load_series
 from patchwheel.series.model import Series, SeriesFile
 from patchwheel.series.paths import shapes_the_wheel
+from patchwheel.series.subset import leave_out
 
-__all__ = ["Applied", "Series", "SeriesFile", "apply_series", "derive_series", "load_series", "shapes_the_wheel"]
+__all__ = [
+    "Applied",
+    "Series",
+    "SeriesFile",
+    "apply_series",
+    "derive_series",
+    "leave_out",
+    "load_series",
+    "shapes_the_wheel",
+]
