@@ -48,6 +48,7 @@ class Row(_Table, frozen=True):
         wheel: Which wheel is served: the one under test, or one of the gate's ``wheels``.
         like: The variant that the reference decodes with, if not ``drafter``: what the wheel makes of the drafter.
         repeats: Whether all is asked again with the prefix cache filled, and at several requests at once.
+        strays: The fault has no reference: somewhere the counts must be others than the reference's.
         mean_length_at_least: Floor of the mean acceptance length on long prompts.
         of_right_at_most: Ceiling of that length, as share of the row ``right``.
         rate_at_most: Ceiling of the acceptance rate on long prompts.
@@ -59,6 +60,7 @@ class Row(_Table, frozen=True):
     wheel: str | None = None
     like: str | None = None
     repeats: bool = False
+    strays: bool = False
     mean_length_at_least: _Length | None = None
     of_right_at_most: _Share | None = None
     rate_at_most: _Share | None = None

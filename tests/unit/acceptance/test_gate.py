@@ -47,11 +47,12 @@ def part(counts: Counts, text: tuple[int, ...] = (1, 2, 3), **changes: Any) -> M
 
 def judged(row: Row, *measured: Measured) -> Outcome:
     plain = [part(Counts(drafts=0, accepted=()), phase=phase) for phase in REPEATS]
-    return judge(row, measured, expected=EXPECTED, right=[part(RIGHT)], plain=plain)
+    right = [part(RIGHT, phase=phase, cached=0.5 if phase.warm else 0.0) for phase in REPEATS]
+    return judge(row, measured, expected=EXPECTED, right=right, plain=plain)
 
 
 def row(**fields: Any) -> Row:
-    return Row(**({"name": "row", "says": "", "drafter": "right"} | fields))
+    return Row(**({"name": "right", "says": "", "drafter": "right"} | fields))
 
 
 def test_the_shipped_gates_are_sound() -> None:
@@ -123,9 +124,8 @@ def test_other_text_fails_and_says_where() -> None:
 
 
 def test_text_is_compared_with_the_same_phase() -> None:
-    plain = [part(RIGHT), part(RIGHT, text=(7, 7, 7), phase=REPEATS[2])]
-    many = part(RIGHT, text=(7, 7, 7), phase=REPEATS[2])
-    outcome = judge(row(), [part(RIGHT), many], expected=EXPECTED, right=[part(RIGHT)], plain=plain)
+    both = [part(RIGHT), part(RIGHT, text=(7, 7, 7), phase=REPEATS[2])]
+    outcome = judge(row(), both, expected=EXPECTED, right=both, plain=both)
     assert outcome.verdict is Verdict.PASSED
 
 
@@ -143,14 +143,25 @@ def test_limits(limits: dict[str, float], told: str) -> None:
 
 
 def test_a_fault_that_does_not_show_fails_the_gate() -> None:
-    expected = {"right": {"long": RIGHT}, "full": {"long": RIGHT}}
-    outcome = judge(row(drafter="full"), [part(RIGHT)], expected=expected, right=[part(RIGHT)], plain=[part(RIGHT)])
+    outcome = judged(row(name="fault"), part(RIGHT))
     assert "can't see this fault" in outcome.problems[0]
 
 
+def test_a_fault_may_show_in_the_prefix_cache_alone() -> None:
+    warm = part(RIGHT, phase=REPEATS[1], cached=0.25)
+    assert judged(row(name="fault"), part(RIGHT), warm).verdict is Verdict.PASSED
+    assert judged(row(name="fault"), part(RIGHT), replace(warm, cached=0.5)).verdict is Verdict.FAILED
+
+
+def test_a_fault_without_a_reference_must_stray_somewhere() -> None:
+    late = part(replace(RIGHT, drafts=12), phase=REPEATS[3])
+    assert judged(row(name="fault", strays=True), part(RIGHT), late).verdict is Verdict.PASSED
+    assert judged(row(name="fault", strays=True), part(RIGHT)).verdict is Verdict.FAILED
+
+
 def test_like_names_what_the_reference_decodes() -> None:
-    assert judged(row(like="full", of_right_at_most=0.5), part(FAULT)).verdict is Verdict.PASSED
-    assert judged(row(like="full"), part(RIGHT)).verdict is Verdict.FAILED
+    assert judged(row(name="fault", like="full", of_right_at_most=0.5), part(FAULT)).verdict is Verdict.PASSED
+    assert judged(row(name="fault", like="full"), part(RIGHT)).verdict is Verdict.FAILED
 
 
 def test_the_table() -> None:
