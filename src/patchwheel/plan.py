@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from patchwheel.documents import canonical_json
@@ -97,6 +98,7 @@ class Plan:
             "offsets": [vars(offset) for offset in self.applied.offsets],
             "dropped": list(self.applied.dropped),
             "wheel": self.name.file_name,
+            "project": canonicalize_name(self.name.distribution),
             "version": self.name.version,
             "estimate": {"seconds": round(self.seconds, 1), "bytes": self.size},
         }
@@ -120,6 +122,8 @@ class Plan:
         lines.append(f"strategy  {self.strategy}")
         lines += [f"          because {reason}" for reason in self.reasons]
         lines.append(f"wheel     {self.name.file_name}")
+        if (name := self.name.other_than(self.base_name)) is not None:
+            lines.append(f"          called {name}, for the base's {self.base.project}")
         lines.append(f"estimate  {format_size(self.size)} in about {self.seconds:.0f} s, once the base is in the cache")
         return printable("\n".join(lines))
 
@@ -153,7 +157,8 @@ def make_plan(
 
     applied = apply_series(series, member, names=archive.by_name)
     patches = [patch.sha256 for one in series for patch in one.patches]
-    version = local_version(base_name.version, recipe.label, base.sha256, patches)
+    new_name = base_name.with_distribution(recipe.wheel.name)
+    version = local_version(base_name.version, recipe.label, base.sha256, patches, name=new_name.other_than(base_name))
     count = len(applied.changes)
     growth = sum(len(change.after or b"") for change in applied.changes)
     size = archive.source.size + growth
@@ -167,7 +172,7 @@ def make_plan(
             _PROVEN if not applied.offsets else _MOVED,
             "no native source, build file or requirement is touched: no compiler is needed",
         ),
-        name=base_name.with_version(version),
+        name=new_name.with_version(version),
         base_name=base_name,
         dist_info=dist_info,
         applied=applied,
@@ -176,7 +181,7 @@ def make_plan(
     )
 
 
-def local_version(version: str, label: str, base: str, patches: Sequence[str]) -> str:
+def local_version(version: str, label: str, base: str, patches: Sequence[str], *, name: str | None = None) -> str:
     """The version of the wheel to be: ``<base version>+<label>.<8 hex digits>``.
 
     The digits are the start of a sha256 over the digests of the base wheel and of every patch in order, so two
@@ -187,8 +192,10 @@ def local_version(version: str, label: str, base: str, patches: Sequence[str]) -
         label: The recipe's.
         base: sha256 of the base wheel.
         patches: sha256 of each patch, in order.
+        name: The wheel's project if it is another than the base's; then it counts, too.
     """
-    digest = sha256_bytes(canonical_json({"base": base, "patches": list(patches)}))[:_DIGITS]
+    counted = {"base": base, "patches": list(patches), **({} if name is None else {"name": name})}
+    digest = sha256_bytes(canonical_json(counted))[:_DIGITS]
     joint = "." if "+" in version else "+"
     # The normal form: a digest of decimal digits only counts as a number there and loses leading zeros.
     return str(Version(f"{version}{joint}{label}.{digest}"))

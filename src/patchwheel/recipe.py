@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
-from packaging.utils import canonicalize_name
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
 from patchwheel.documents import load_toml
@@ -20,7 +21,17 @@ if TYPE_CHECKING:
 
     from patchwheel.project import Project
 
-__all__ = ["DEFAULT_RECIPE", "BaseChoice", "GitSeries", "PinnedWheel", "Recipe", "find_recipe", "load_recipe"]
+__all__ = [
+    "DEFAULT_RECIPE",
+    "BaseChoice",
+    "GitSeries",
+    "Install",
+    "PinnedWheel",
+    "Recipe",
+    "WheelChoice",
+    "find_recipe",
+    "load_recipe",
+]
 
 DEFAULT_RECIPE = "dflash-swa-support"
 
@@ -103,6 +114,37 @@ class GitSeries(_Table, frozen=True, kw_only=True):
     ] = False
 
 
+class WheelChoice(_Table, frozen=True, kw_only=True):
+    """What the wheel is called."""
+
+    name: Annotated[
+        str | None, Meta(description="distribution name of the wheel; without it that of the base wheel")
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not is_normalized_name(self.name):
+            raise ValueError(f"{self.name!r} is no distribution name as indexes write them: lower case, single dashes")
+
+
+class Install(_Table, frozen=True, kw_only=True):
+    """How the wheel is installed where it is tried. Nothing of this is in the wheel."""
+
+    overrides: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="requirements that take the place of what any package says of the same project, such as "
+            "torch==2.11.0; with a marker that never holds (sys_platform == 'never') the project is left out"
+        ),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        for override in self.overrides:
+            try:
+                Requirement(override)
+            except InvalidRequirement as error:
+                raise ValueError(f"{override!r} is no requirement") from error
+
+
 class Recipe(_Table, frozen=True, kw_only=True):
     """What to build. The schema of ``manifests/recipes/*.toml``."""
 
@@ -124,6 +166,8 @@ class Recipe(_Table, frozen=True, kw_only=True):
             description="what is applied, in this order: names of folders under patches/, or git sources",
         ),
     ]
+    wheel: Annotated[WheelChoice, Meta(description="what the wheel is called")] = WheelChoice()
+    install: Annotated[Install, Meta(description="how the wheel is installed where it is tried")] = Install()
 
     def __post_init__(self) -> None:
         names = [one if isinstance(one, str) else one.name for one in self.series]

@@ -57,7 +57,7 @@ def write_overlay(plan: Plan, archive: Archive, file: Writable) -> Built:
     rows: list[Row] = []
     for name in sorted(names, key=lambda name: name.startswith(f"{old}/")):  # a stable sort: dist-info goes last
         member = archive.get(name)
-        target = renamed(name, plan.name)
+        target = renamed(name, plan.base_name, plan.name)
         if (data := contents.get(name)) is not None:
             writer.store(target, data, executable=member is not None and member.is_executable)
             rows.append(row_for(target, data))

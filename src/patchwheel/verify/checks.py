@@ -145,11 +145,12 @@ def check_base(subject: Subject) -> Result:
     if record is None:
         return skipped("base", "no build record: patchwheel did not build this wheel")
     patches = [patch.sha256 for series in record.series for patch in series.patches]
-    name = parse_wheel_name(record.base.file)
+    name, ours = parse_wheel_name(record.base.file), parse_wheel_name(record.wheel)
+    renamed_to = ours.other_than(name)
     problems = []
-    if record.version != _version_of(name.version, record.label, record.base.sha256, patches):
+    if record.version != _version_of(name.version, record.label, record.base.sha256, patches, renamed_to):
         problems.append(f"version {record.version} does not follow from the base and the patches that the record names")
-    if record.wheel != name.with_version(record.version).file_name:
+    if record.wheel != name.with_distribution(renamed_to).with_version(record.version).file_name:
         problems.append(f"{record.wheel} is no name for a wheel made of {record.base.file}")
     if base is None and not problems:
         return skipped("base", f"{record.base.file} is not at hand: {subject.no_base}")
@@ -230,18 +231,18 @@ def _mode_problems(subject: Subject, base: Base) -> list[str]:
 def _base_members(subject: Subject, base: Base) -> dict[str, Member]:
     """The base's members by the paths that they have in the wheel."""
     name = parse_wheel_name(f"{subject.dist_info.removesuffix('.dist-info')}-py3-none-any.whl")
-    return {renamed(member.name, name): member for member in base.archive.members}
+    return {renamed(member.name, base.name, name): member for member in base.archive.members}
 
 
 def _rewritten(base: Base, record: BuildRecord) -> dict[str, bytes | None]:
     """What the build itself changes: path, and the exact new content where the base determines it."""
     new = parse_wheel_name(record.wheel)
     changed = relabelled(base.archive, base.dist_info, base.name, new)
-    rewritten: dict[str, bytes | None] = {renamed(path, new): data for path, data in changed.items()}
+    rewritten: dict[str, bytes | None] = {renamed(path, base.name, new): data for path, data in changed.items()}
     rewritten[f"{new.dist_info}/{RECORD_NAME}"] = None
     # RECORD is checked row by row; signatures of the base's RECORD can't hold for another one.
     exempt = [member.name for member in base.archive.members if is_exempt(member.name, base.dist_info)]
-    return rewritten | {renamed(path, new): None for path in exempt}
+    return rewritten | {renamed(path, base.name, new): None for path in exempt}
 
 
 def _digest_of(archive: Archive, path: str) -> str | None:
@@ -266,9 +267,9 @@ def _packages(distribution: str) -> set[str]:
     return {own, own.partition("_")[0]}
 
 
-def _version_of(version: str, label: str, base: str, patches: list[str]) -> str | None:
+def _version_of(version: str, label: str, base: str, patches: list[str], name: str | None) -> str | None:
     try:
-        return local_version(version, label, base, patches)
+        return local_version(version, label, base, patches, name=name)
     except ValueError:  # a label that no recipe may have
         return None
 

@@ -19,6 +19,7 @@ __all__ = [
     "headers",
     "only_dist_info",
     "read_version_module",
+    "with_name",
     "with_version",
     "with_version_module",
     "with_wheel_tags",
@@ -26,6 +27,7 @@ __all__ = [
 
 _MAX_VERSION_MODULE = 1 << 16
 _VERSION_LINE = re.compile(rb"^Version:[^\r\n]*", re.MULTILINE)
+_NAME_LINE = re.compile(rb"^Name:[^\r\n]*", re.MULTILINE)
 
 
 def only_dist_info(archive: Archive) -> str:
@@ -77,10 +79,23 @@ def with_version(metadata: bytes, version: str) -> bytes:
     Raises:
         ArchiveError: It has no, or more than one, version field.
     """
+    return _with_field(metadata, _VERSION_LINE, "Version", version)
+
+
+def with_name(metadata: bytes, name: str) -> bytes:
+    """METADATA for another project; every other byte stays.
+
+    Raises:
+        ArchiveError: It has no, or more than one, name field.
+    """
+    return _with_field(metadata, _NAME_LINE, "Name", name)
+
+
+def _with_field(metadata: bytes, line: re.Pattern[bytes], field: str, value: str) -> bytes:
     head, blank, body = _split(metadata)
-    if len(_VERSION_LINE.findall(head)) != 1:
-        raise ArchiveError("METADATA must have one Version field")
-    return _VERSION_LINE.sub(f"Version: {version}".encode(), head) + blank + body
+    if len(line.findall(head)) != 1:
+        raise ArchiveError(f"METADATA must have one {field} field")
+    return line.sub(f"{field}: {value}".encode(), head) + blank + body
 
 
 def with_wheel_tags(wheel: bytes, name: WheelName) -> bytes:

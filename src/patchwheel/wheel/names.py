@@ -51,6 +51,15 @@ class WheelName:
         """The same wheel under another version."""
         return replace(self, version=version)
 
+    def with_distribution(self, name: str | None) -> WheelName:
+        """The same wheel of another project, by its normalised name; of the same one if there is none."""
+        return self if name is None else replace(self, distribution=name.replace("-", "_"))
+
+    def other_than(self, base: WheelName) -> str | None:
+        """The normalised name of its project if that is another than the base's."""
+        ours = canonicalize_name(self.distribution)
+        return None if ours == canonicalize_name(base.distribution) else ours
+
     def names_dist_info(self, folder: str) -> bool:
         """Whether a dist-info folder is this wheel's, by normalised name and version."""
         name, dash, version = folder.removesuffix(".dist-info").partition("-")

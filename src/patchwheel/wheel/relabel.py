@@ -1,4 +1,4 @@
-"""The members in which a wheel says its version and tags, rewritten for another version."""
+"""The members in which a wheel says its name, version and tags, rewritten for another version or name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from patchwheel.wheel.metadata import read_version_module, with_version, with_version_module, with_wheel_tags
+from patchwheel.wheel.metadata import (
+    read_version_module,
+    with_name,
+    with_version,
+    with_version_module,
+    with_wheel_tags,
+)
 
 if TYPE_CHECKING:
     from patchwheel.wheel.archive import Archive
@@ -38,21 +44,24 @@ def relabelled(archive: Archive, dist_info: str, old: WheelName, new: WheelName)
         ArchiveError: One of them is missing, or not laid out as known.
     """
     metadata, wheel = f"{dist_info}/METADATA", f"{dist_info}/WHEEL"
+    told = with_version(archive.read(metadata), new.version)
+    if (name := new.other_than(old)) is not None:
+        told = with_name(told, name)
     rewritten = {
-        metadata: with_version(archive.read(metadata), new.version),
+        metadata: told,
         wheel: with_wheel_tags(archive.read(wheel), new),
     }
-    for module, told in find_version_modules(archive).items():
-        if told == old.version:  # other packages in the wheel may have versions of their own
+    for module, version in find_version_modules(archive).items():
+        if version == old.version:  # other packages in the wheel may have versions of their own
             rewritten[module] = with_version_module(archive.read(module), old.version, new.version)
     return rewritten
 
 
-def renamed(path: str, new: WheelName) -> str:
+def renamed(path: str, old: WheelName, new: WheelName) -> str:
     """Where a file of the base wheel lies in the wheel of the new name: the folders named after it follow."""
     top, slash, rest = path.partition("/")
     for suffix in _FOLDERS:
-        own = canonicalize_name(top.removesuffix(suffix).partition("-")[0]) == canonicalize_name(new.distribution)
+        own = canonicalize_name(top.removesuffix(suffix).partition("-")[0]) == canonicalize_name(old.distribution)
         if slash and top.endswith(suffix) and own:
             return f"{new.distribution}-{new.version}{suffix}/{rest}"
     return path

@@ -33,7 +33,7 @@ class GPUModelRunner:
 
 @pytest.fixture(scope="module")
 def patch() -> Patch:
-    (patch,) = load_series("dflash-swa-support", "0.20.2", PROJECT).patches
+    patch, *_ = load_series("dflash-swa-support", "0.20.2", PROJECT).patches
     return patch
 
 
