@@ -33,6 +33,11 @@ class Project:
         return self.root / "manifests" / "recipes"
 
     @property
+    def gates(self) -> Path:
+        """Folder of ``<gate>.toml`` files."""
+        return self.root / "manifests" / "gates"
+
+    @property
     def bases_lock(self) -> Path:
         """The lock file of all bases."""
         return self.root / "manifests" / "bases.lock.toml"

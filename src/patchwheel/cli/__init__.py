@@ -21,6 +21,7 @@ COMMANDS = {
     "plan": "say what a build would do and why; builds nothing",
     "build": "fetch, apply, build, verify and publish a patched wheel",
     "verify": "check a wheel: is it whole, and is it what it says",
+    "accept": "serve a wheel with the canary, and hold what it accepts to the reference",
     "base": "pin base wheels in the lock, or fetch them ahead of time",
 }
 
