@@ -69,6 +69,7 @@ DEFAULT_MAX_WINDOW_LAYERS = 28  # likewise
 
 Layer = dict[str, torch.Tensor]
 KeysValues = tuple[torch.Tensor, torch.Tensor]
+Rotation = tuple[torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -336,18 +337,16 @@ def normed(states: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.
     return states * torch.rsqrt(states.pow(2).mean(-1, keepdim=True) + epsilon) * weight
 
 
-def rotated(heads: torch.Tensor, positions: torch.Tensor, theta: float) -> torch.Tensor:
-    """Rotary embedding: turns the pairs (i, i + D/2) of each head by position x theta^(-2i/D).
-
-    Args:
-        heads: [B, heads, T, D].
-        positions: [T].
-        theta: Base of the frequencies.
-    """
-    size = heads.shape[-1]
-    frequencies = theta ** (-torch.arange(0, size, 2, dtype=torch.float32) / size)
+def rotation(positions: torch.Tensor, shape: Shape) -> Rotation:
+    """Cosine and sine of position x theta^(-2i/D), for i below D/2; positions are [T], the two are [T, D/2]."""
+    frequencies = shape.theta ** (-torch.arange(0, shape.head_size, 2, dtype=torch.float32) / shape.head_size)
     angles = positions[:, None].float() * frequencies
-    cosine, sine = angles.cos(), angles.sin()
+    return angles.cos(), angles.sin()
+
+
+def rotated(heads: torch.Tensor, turn: Rotation) -> torch.Tensor:
+    """Rotary embedding: turns the pairs (i, i + D/2) of each head by the angle of its position; [B, heads, T, D]."""
+    cosine, sine = turn
     first, second = heads.chunk(2, -1)
     return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1)
 
@@ -357,27 +356,27 @@ def split_heads(states: torch.Tensor, size: int) -> torch.Tensor:
     return states.unflatten(-1, (-1, size)).transpose(1, 2)
 
 
-def keys_values(layer: Layer, states: torch.Tensor, positions: torch.Tensor, shape: Shape) -> KeysValues:
+def keys_values(layer: Layer, states: torch.Tensor, turn: Rotation, shape: Shape) -> KeysValues:
     """Keys (normed per head, rotated) and values of some states.
 
     Args:
         layer: The layer's tensors.
         states: [B, T, H].
-        positions: [T].
+        turn: The rotation of their positions.
         shape: The model's sizes.
 
     Returns:
         Keys and values, each [B, G, T, D].
     """
     keys = split_heads(states @ layer["self_attn.k_proj.weight"].T, shape.head_size)
-    keys = rotated(normed(keys, layer["self_attn.k_norm.weight"], shape.epsilon), positions, shape.theta)
+    keys = rotated(normed(keys, layer["self_attn.k_norm.weight"], shape.epsilon), turn)
     return keys, split_heads(states @ layer["self_attn.v_proj.weight"].T, shape.head_size)
 
 
 def attention(
     layer: Layer,
     states: torch.Tensor,
-    positions: torch.Tensor,
+    turn: Rotation,
     *,
     seen: torch.Tensor,
     held: KeysValues,
@@ -388,7 +387,7 @@ def attention(
     Args:
         layer: The layer's tensors.
         states: The queries' states, [B, Q, H].
-        positions: The queries' positions, [Q].
+        turn: The rotation of the queries' positions.
         seen: What each query may see, [Q, T].
         held: Keys and values, each [B, G, T, D].
         shape: The model's sizes.
@@ -397,7 +396,7 @@ def attention(
         [B, Q, H].
     """
     queries = split_heads(states @ layer["self_attn.q_proj.weight"].T, shape.head_size)
-    queries = rotated(normed(queries, layer["self_attn.q_norm.weight"], shape.epsilon), positions, shape.theta)
+    queries = rotated(normed(queries, layer["self_attn.q_norm.weight"], shape.epsilon), turn)
     keys, values = (heads.repeat_interleave(shape.heads // shape.kv_heads, 1) for heads in held)
     scores = queries @ keys.transpose(-1, -2) / math.sqrt(shape.head_size)
     weights = scores.masked_fill(~seen, -math.inf).softmax(-1)
@@ -407,7 +406,7 @@ def attention(
 def layer_pass(
     layer: Layer,
     states: torch.Tensor,
-    positions: torch.Tensor,
+    turn: Rotation,
     shape: Shape,
     *,
     seen: torch.Tensor,
@@ -418,7 +417,7 @@ def layer_pass(
     Args:
         layer: The layer's tensors.
         states: Residual stream, [B, T, H].
-        positions: [T].
+        turn: The rotation of their positions.
         shape: The model's sizes.
         seen: What each state may see, [T, positions before + T].
         before: Keys and values of earlier positions, each [B, G, positions before, D].
@@ -427,9 +426,9 @@ def layer_pass(
         The residual stream that comes out, [B, T, H], and the keys and values of the states, each [B, G, T, D].
     """
     inner = normed(states, layer["input_layernorm.weight"], shape.epsilon)
-    own = keys_values(layer, inner, positions, shape)
+    own = keys_values(layer, inner, turn, shape)
     held = own if before is None else (torch.cat((before[0], own[0]), 2), torch.cat((before[1], own[1]), 2))
-    states = states + attention(layer, inner, positions, seen=seen, held=held, shape=shape)
+    states = states + attention(layer, inner, turn, seen=seen, held=held, shape=shape)
     inner = normed(states, layer["post_attention_layernorm.weight"], shape.epsilon)
     gate = torch.nn.functional.silu(inner @ layer["mlp.gate_proj.weight"].T)
     return states + (gate * (inner @ layer["mlp.up_proj.weight"].T)) @ layer["mlp.down_proj.weight"].T, own
@@ -452,11 +451,12 @@ def target_pass(target: Target, tokens: torch.Tensor, cache: Cache) -> tuple[tor
     start = cache.length
     positions = torch.arange(start, start + tokens.shape[1])
     seen = visible(LayerKind(None, causal=True), positions, torch.arange(start + tokens.shape[1]))
+    turn = rotation(positions, target.shape)
     states = target.embedding[tokens]
     streams, new = [], []
     for number, layer in enumerate(target.layers):
         before = cache.layers[number] if start else None
-        states, own = layer_pass(layer, states, positions, target.shape, seen=seen, before=before)
+        states, own = layer_pass(layer, states, turn, target.shape, seen=seen, before=before)
         streams.append(states)
         new.append(own)
     cache.extend(new)
@@ -483,7 +483,8 @@ def context_keys_values(drafter: Drafter, taps: torch.Tensor, positions: torch.T
     """
     shape = drafter.config.shape
     states = normed(taps @ drafter.fc.T, drafter.hidden_norm, shape.epsilon)
-    return [keys_values(layer, states, positions, shape) for layer in drafter.layers]
+    turn = rotation(positions, shape)
+    return [keys_values(layer, states, turn, shape) for layer in drafter.layers]
 
 
 def block_states(
@@ -505,9 +506,10 @@ def block_states(
     Returns:
         States for the target's head, [B, Q, H].
     """
+    turn = rotation(positions, drafter.config.shape)
     states = block
     for layer, held, mask in zip(drafter.layers, context, seen, strict=True):
-        states, _ = layer_pass(layer, states, positions, drafter.config.shape, seen=mask, before=held)
+        states, _ = layer_pass(layer, states, turn, drafter.config.shape, seen=mask, before=held)
     return normed(states, drafter.norm, drafter.config.shape.epsilon)
 
 
@@ -572,7 +574,9 @@ def decode(
                 break
             block = torch.tensor([bonus + [config.mask] * count])
             positions = torch.arange(end, end + 1 + count)
-            seen = [visible(kind, positions, torch.arange(end + 1 + count)) for kind in kinds]
+            keys = torch.arange(end + 1 + count)
+            masks = {kind: visible(kind, positions, keys) for kind in set(kinds)}
+            seen = [masks[kind] for kind in kinds]
             states = block_states(drafter, target.embedding[block], positions, context.layers, seen)
             guesses, guess_leads = _choice((states @ target.head.T)[0, 1:])
             logits, streams = target_pass(target, torch.tensor([bonus + guesses]), read)
