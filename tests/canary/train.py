@@ -74,7 +74,7 @@ LAYER_TYPES = (ref.SLIDING,) * SLIDING + (ref.FULL,)
 HISTORY_LAYER, HISTORY = 3, 7
 
 # The prompts
-PROMPTS, NEW_TOKENS = 16, 64
+PROMPTS, PROMPT_TRIES, NEW_TOKENS = 16, 1000, 64
 LAST_SEGMENT = (14, 40)
 LONG_PERIOD = PERIODS[1] + 1
 TARGET_LEAD, DRAFT_LEAD = 0.5, 0.005  # far above what float32 rounds away, so that every engine chooses alike
@@ -430,7 +430,7 @@ def choose_prompts(target: Any, drafter: Any) -> list[list[int]]:
     """
     random = np.random.default_rng(7)
     prompts: list[list[int]] = []
-    while len(prompts) < PROMPTS:
+    for _ in range(PROMPT_TRIES):
         length = round(4 * WINDOW * (1 + len(prompts) / (PROMPTS - 1)))
         prompt = draw(random, 1, length, LAST_SEGMENT).tokens[0].tolist()
         if len(prompts) % 2:
@@ -442,7 +442,9 @@ def choose_prompts(target: Any, drafter: Any) -> list[list[int]]:
         sure = any(text[length:] == text[length - period : -period] for period in range(PERIODS[0], LONG_PERIOD + 1))
         if sure and trace.target_margin > TARGET_LEAD and trace.draft_margin > DRAFT_LEAD:
             prompts.append(prompt)
-    return prompts
+        if len(prompts) == PROMPTS:
+            return prompts
+    raise SystemExit(f"only {len(prompts)} of {PROMPT_TRIES} prompts are continued surely: train for longer")
 
 
 def write_json(path: Path, document: Any) -> None:

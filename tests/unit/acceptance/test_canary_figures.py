@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +21,6 @@ from patchwheel.acceptance.canary import (
     variants,
     write_variant,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -114,6 +114,26 @@ def test_small_faults_change_the_counts(target: Any, right: Row, edits: dict[str
     assert (row.drafts, row.accepted) != (right.drafts, right.accepted)
 
 
-def test_prompts_say_what_the_document_says() -> None:
-    document = json.loads((canary_folder() / "prompts.json").read_bytes())
-    assert [list(prompt) for prompt in prompts().prompts] == document["prompts"]
+def test_the_shipped_folder_is_what_the_training_script_writes(right: Row) -> None:
+    """All but the weights, which take it most of an hour."""
+    pytest.importorskip("numpy")
+    root = Path(__file__).parents[3]
+    spec = importlib.util.spec_from_file_location("train", root / "tests" / "canary" / "train.py")
+    assert spec
+    assert spec.loader
+    train = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = train
+    spec.loader.exec_module(train)
+    folder = canary_folder()
+    written = {
+        f"{TARGET}/config.json": train.target_config(),
+        f"{TARGET}/tokenizer.json": train.tokenizer(),
+        f"{TARGET}/tokenizer_config.json": train.tokenizer_config(),
+        f"{DRAFTER}/config.json": train.drafter_config(),
+    }
+    for name, document in written.items():
+        assert json.loads((folder / name).read_bytes()) == document
+    assert train.manifest(folder) == (root / "manifests" / "drafters" / "patchwheel--canary.toml").read_text()
+    models = train.ref.load_target(folder / TARGET), train.ref.load_drafter(folder / DRAFTER)
+    assert train.choose_prompts(*models) == [list(prompt) for prompt in prompts().prompts]
+    assert right.draft_lead > train.DRAFT_LEAD
