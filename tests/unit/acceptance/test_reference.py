@@ -32,7 +32,7 @@ def load() -> Any:
 ref = load()
 torch.set_num_threads(1)  # the tensors are tiny, and several tests run at once
 S, F = "sliding_attention", "full_attention"
-SIZES = {
+SIZES: dict[str, Any] = {
     "model_type": "qwen3",
     "vocab_size": 23,
     "hidden_size": 16,
@@ -284,6 +284,65 @@ def naive(target: Any, drafter: Any, prompt: list[int], tokens: int, count: int)
         drafts += 1
         text += [*guesses[:right], best[end + right]]
     return text[len(prompt) : len(prompt) + tokens], drafts, accepted
+
+
+def turned(vector: Any, position: int) -> Any:
+    """Rotary embedding of one head, [D], as a product of complex numbers."""
+    half = len(vector) // 2
+    angles = torch.tensor([position * SIZES["rope_theta"] ** (-place / half) for place in range(half)])
+    product = torch.complex(vector[:half], vector[half:]) * torch.polar(torch.ones(half), angles)
+    return torch.cat((product.real, product.imag))
+
+
+def rms(vector: Any, weight: Any) -> Any:
+    return torch.nn.functional.rms_norm(vector, vector.shape[-1:], weight, SIZES["rms_norm_eps"])
+
+
+def drafter_by_loops(tensors: dict[str, Any], taps: Any, block: Any, kinds: list[Any]) -> Any:
+    """A drafter's answer to one block, position by position and head by head; taps are [C, taps x H], block [Q, H]."""
+    size, groups = SIZES["head_dim"], SIZES["num_attention_heads"] // SIZES["num_key_value_heads"]
+    context = [rms(tensors["fc.weight"] @ tap, tensors["hidden_norm.weight"]) for tap in taps]
+    states = list(block)
+    for number, kind in enumerate(kinds):
+        part = {name.removeprefix(f"layers.{number}."): tensor for name, tensor in tensors.items()}
+        inner = [rms(state, part["input_layernorm.weight"]) for state in states]
+        sources = list(enumerate(context + inner))  # context first: the block's positions follow on its own
+        new = []
+        for place, state in enumerate(states):
+            position, heads = len(context) + place, []
+            for head in range(SIZES["num_attention_heads"]):
+                own, shared = slice(head * size, (head + 1) * size), head // groups
+                held = slice(shared * size, (shared + 1) * size)
+                query = (part["self_attn.q_proj.weight"] @ inner[place])[own]
+                query = turned(rms(query, part["self_attn.q_norm.weight"]), position)
+                scores, values = [], []
+                for where, source in sources:
+                    if kind.causal and where > position:
+                        continue
+                    if kind.window is not None and abs(where - position) >= kind.window:
+                        continue
+                    key = (part["self_attn.k_proj.weight"] @ source)[held]
+                    scores.append(query @ turned(rms(key, part["self_attn.k_norm.weight"]), where) / size**0.5)
+                    values.append((part["self_attn.v_proj.weight"] @ source)[held])
+                heads.append(torch.stack(scores).softmax(0) @ torch.stack(values))
+            middle = state + part["self_attn.o_proj.weight"] @ torch.cat(heads)
+            fed = rms(middle, part["post_attention_layernorm.weight"])
+            gate = torch.nn.functional.silu(part["mlp.gate_proj.weight"] @ fed)
+            new.append(middle + part["mlp.down_proj.weight"] @ (gate * (part["mlp.up_proj.weight"] @ fed)))
+        states = new
+    return torch.stack([rms(state, tensors["norm.weight"]) for state in states])
+
+
+def test_the_drafter_computes_what_loops_over_positions_and_heads_do(tmp_path: Path) -> None:
+    folder = drafter_folder(tmp_path, layer_types=[S, S, F], use_sliding_window=True, sliding_window=4)
+    drafter = ref.load_drafter(folder)
+    layers = list(ref.resolve_layers(drafter.config))
+    taps, block = torch.randn(9, 32), torch.randn(4, 16)
+    context = ref.context_keys_values(drafter, taps[None], torch.arange(9))
+    seen = [ref.visible(kind, torch.arange(9, 13), torch.arange(13)) for kind in layers]
+    ours = ref.block_states(drafter, block[None], torch.arange(9, 13), context, seen)[0]
+    expected = drafter_by_loops(safetensors.load_file(folder / "model.safetensors"), taps, block, layers)
+    torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4)
 
 
 CONFIGS: dict[str, dict[str, Any]] = {
