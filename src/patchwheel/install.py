@@ -127,7 +127,7 @@ def run_script(
     script: Path,
     arguments: Sequence[str] = (),
     *,
-    variables: Mapping[str, str] | None = None,
+    variables: dict[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a script by an environment's interpreter, apart from the user's Python settings and this folder.
 
@@ -190,7 +190,7 @@ def _uv(command: Sequence[str], reporter: Reporter) -> None:
 
 @contextmanager
 def _running(
-    command: Sequence[str], stderr: int, variables: Mapping[str, str] | None = None
+    command: Sequence[str], stderr: int, variables: dict[str, str] | None = None
 ) -> Iterator[subprocess.Popen[str]]:
     """A process in a group of its own, which is killed if it is still there at the end."""
     try:
@@ -201,7 +201,8 @@ def _running(
             stderr=stderr,
             text=True,
             errors="replace",
-            env={**os.environ, **(variables or {})},
+            env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+            | (variables or {}),
             start_new_session=True,
         )
     except OSError as error:

@@ -146,7 +146,7 @@ def build_recipe(
                 synced = disk.submit(draft.sync)  # the disk works while the cores check
                 if read_back:
                     with reporter.step("read it back and checked it"):
-                        report = verify_wheel(draft.file, target.name, Base(file, pin.file))
+                        report = verify_wheel(draft.file, target.name, Base(file, pin.file), probes=project.probes)
                     _refuse_unless_sound(report, built.sha256)
                 synced.result()
             note.write(_record_beside(plan, built.sha256, built.size, report))
@@ -158,38 +158,41 @@ def build_recipe(
     return Product(wheel=target, record=beside, plan=plan, sha256=built.sha256, size=built.size, report=report)
 
 
-def verify_path(path: Path, *, base: Path | None = None) -> Report:
+def verify_path(path: Path, *, base: Path | None = None, project: Project | None = None) -> Report:
     """Run every check on a wheel.
 
     Args:
         path: The wheel.
         base: The base wheel to compare with; by default the one that the build record names, if the cache has it.
+        project: Has the probes of the wheel's series; without it they are not checked.
 
     Raises:
         UsageError: A file can't be opened.
         ArchiveError: The base wheel is malformed.
     """
-    return verify_paths([path], base=base)[0]
+    return verify_paths([path], base=base, project=project)[0]
 
 
-def verify_paths(paths: Sequence[Path], *, base: Path | None = None) -> list[Report]:
+def verify_paths(paths: Sequence[Path], *, base: Path | None = None, project: Project | None = None) -> list[Report]:
     """`verify_path` for several wheels; all are opened before the first is checked."""
     with ExitStack() as stack:
         files = [(stack.enter_context(_opened(path)), path.name) for path in paths]
         given = Base(stack.enter_context(_opened(base)), base.name) if base else None
-        return [_verify(file, name, given) for file, name in files]
+        return [_verify(file, name, given, project.probes if project else None) for file, name in files]
 
 
-def _verify(file: IO[bytes], name: str, given: Base | None) -> Report:
+def _verify(file: IO[bytes], name: str, given: Base | None, probes: Path | None) -> Report:
     record = peek_record(file, name)
     cached = find_cached_base(record.base.sha256) if record and not given else None
     if record is None or cached is None:
-        return verify_wheel(file, name, given, no_base="name it with --base, or run patchwheel base fetch")
+        told = "name it with --base, or run patchwheel base fetch"
+        return verify_wheel(file, name, given, no_base=told, probes=probes)
     with cached.open("rb") as base_file:
         base = Base(base_file, cached.name)
         if base.sha256 != record.base.sha256:
-            return verify_wheel(file, name, no_base="the cached one is damaged; patchwheel base fetch gets it again")
-        return verify_wheel(file, name, base)
+            told = "the cached one is damaged; patchwheel base fetch gets it again"
+            return verify_wheel(file, name, no_base=told, probes=probes)
+        return verify_wheel(file, name, base, probes=probes)
 
 
 def _load_all(

@@ -38,6 +38,11 @@ class Project:
         return self.root / "manifests" / "gates"
 
     @property
+    def probes(self) -> Path:
+        """Folder of the series' probes, ``<series>.toml``."""
+        return self.root / "manifests" / "probes"
+
+    @property
     def bases_lock(self) -> Path:
         """The lock file of all bases."""
         return self.root / "manifests" / "bases.lock.toml"

@@ -21,7 +21,9 @@ COMMANDS = {
     "plan": "say what a build would do and why; builds nothing",
     "build": "fetch, apply, build, verify and publish a patched wheel",
     "verify": "check a wheel: is it whole, and is it what it says",
+    "smoke": "install a wheel in a clean environment, import it, and call what its patches change",
     "accept": "serve a wheel with the canary, and hold what it accepts to the reference",
+    "needed": "say whether releases still need a series, patch by patch",
     "base": "pin base wheels in the lock, or fetch them ahead of time",
 }
 

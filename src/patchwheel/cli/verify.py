@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patchwheel.cli.common import add_output_options, print_document, tell
+from patchwheel.cli.common import add_output_options, add_project_option, print_document, tell
 from patchwheel.pipeline import verify_paths
+from patchwheel.project import find_project
 
 if TYPE_CHECKING:
     import argparse
@@ -21,12 +22,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="WHEEL",
         help="base wheel to compare with (default: the one that the build record names, if it is cached)",
     )
+    add_project_option(parser)
     add_output_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a report for each wheel; 1 if any check failed."""
-    reports = verify_paths(arguments.wheel, base=arguments.base)
+    reports = verify_paths(arguments.wheel, base=arguments.base, project=find_project(arguments.project))
     if arguments.json:
         documents = [report.as_document() for report in reports]
         print_document({"schema": "patchwheel.verify/1", "ok": all(reports), "reports": documents})

@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from patchwheel.build.record import RECORD_NAME
 from patchwheel.plan import local_version
+from patchwheel.probes import Reader, load_probes
 from patchwheel.progress import format_size
 from patchwheel.verify.report import Result, judged, skipped
 from patchwheel.wheel.content import digest_member
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from patchwheel.verify.subject import Base, Subject
     from patchwheel.wheel.archive import Archive, Member
 
-__all__ = ["check_archive", "check_base", "check_changes", "check_identity", "check_record"]
+__all__ = ["check_archive", "check_base", "check_changes", "check_identity", "check_probes", "check_record"]
 
 
 def check_archive(subject: Subject) -> Result:
@@ -203,6 +204,36 @@ def check_changes(subject: Subject) -> Result:
         f" {len(differing.keys() & expected.keys())} by the new version",
         problems,
         "the wheel holds something that its record does not account for: do not use it",
+    )
+
+
+def check_probes(subject: Subject) -> Result:
+    """The source shows that each patch which the record names is there, by the static probes of its series."""
+    record, folder = subject.build_record, subject.probes
+    if record is None:
+        return skipped("probes", "no build record: patchwheel did not build this wheel")
+    if folder is None:
+        return skipped("probes", "the project's manifests are not at hand")
+    reader = Reader(lambda path: subject.archive.read(path) if subject.archive.get(path) else None)
+    count, problems, without = 0, [], []
+    for series in record.series:
+        listed = load_probes(series.name, folder)
+        if listed is None:
+            without.append(series.name)
+            continue
+        patches = {patch.name for patch in series.patches}
+        for probe in (probe for probe in listed.static if probe.patch in patches):
+            count += 1
+            if not (seen := reader.all_hold(probe.code)).holds:
+                problems.append(f"{series.name}/{probe.patch}: {probe.name}: {seen.evidence}")
+    told = f"; no probes for {', '.join(without)}" if without else ""
+    if not count:
+        return skipped("probes", f"none for these patches{told}")
+    return judged(
+        "probes",
+        f"{count - len(problems)} of {count} static probes hold{told}",
+        problems,
+        "the patches are not in the wheel as the probes know them: build it again, or bring the probes up to date",
     )
 
 

@@ -16,6 +16,7 @@ from patchwheel.wheel.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from patchwheel.build import BuildRecord
 
@@ -27,15 +28,21 @@ _CHECKS: dict[str, Callable[[Subject], Result]] = {
     "identity": checks.check_identity,
     "base": checks.check_base,
     "changes": checks.check_changes,
+    "probes": checks.check_probes,
 }
 
 
 _COMPARING = ("base", "changes")
-"""The checks that read the base wheel, at the end of the list; they run beside the others."""
+"""The checks that read the base wheel; they run beside the others."""
 
 
 def verify_wheel(
-    file: IO[bytes], file_name: str, base: Base | None = None, *, no_base: str = "name it with --base"
+    file: IO[bytes],
+    file_name: str,
+    base: Base | None = None,
+    *,
+    no_base: str = "name it with --base",
+    probes: Path | None = None,
 ) -> Report:
     """Run every check on a wheel.
 
@@ -44,6 +51,7 @@ def verify_wheel(
         file_name: The name it has or is about to get.
         base: The base wheel to compare with, if at hand.
         no_base: What the report says to do if it isn't.
+        probes: Folder of the series' probes, if at hand.
 
     Returns:
         A report; damage to the wheel is a failed check in it, not an exception.
@@ -59,10 +67,11 @@ def verify_wheel(
             results = [_failed("archive", error)]
             results += [skipped(name, "the archive is malformed") for name in _CHECKS if name != "archive"]
         else:
-            subject = Subject(archive, file_name, base, no_base)
+            subject = Subject(archive, file_name, base, no_base, probes)
             comparing = pool.submit(lambda: [_run(name, subject) for name in _COMPARING])
-            results = [_run(name, subject) for name in _CHECKS if name not in _COMPARING]
-            results += comparing.result()
+            found = {name: _run(name, subject) for name in _CHECKS if name not in _COMPARING}
+            found |= dict(zip(_COMPARING, comparing.result(), strict=True))
+            results = [found[name] for name in _CHECKS]
         return Report(wheel=file_name, sha256=sha256.result(), size=source.size, results=tuple(results))
 
 

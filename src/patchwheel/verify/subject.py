@@ -18,6 +18,7 @@ from patchwheel.wheel.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from patchwheel.build.record import BuildRecord
     from patchwheel.wheel.content import Content
@@ -62,6 +63,8 @@ class Subject:
     base: Base | None = None
     no_base: str = ""
     """What to do about an absent base."""
+    probes: Path | None = None
+    """Folder of the series' probes, if it is at hand."""
 
     @cached_property
     def name(self) -> WheelName:
