@@ -29,9 +29,9 @@ def install(session: nox.Session, *groups: str, editable: bool = False) -> None:
     session.install(*(["-e", "."] if editable else ["."]), *requirements)
 
 
-def patchwheel(session: nox.Session, *arguments: str) -> None:
+def patchwheel(session: nox.Session, *arguments: str, extra: str = "") -> None:
     """Call the command line as a user would: installed, not from the checkout."""
-    install(session)
+    session.install(f".[{extra}]" if extra else ".")
     session.run("patchwheel", *arguments, interrupt_timeout=PATIENCE, terminate_timeout=PATIENCE)
 
 
@@ -100,6 +100,32 @@ def verify(session: nox.Session) -> None:
     if not wheels:
         session.error("no wheel in wheels/: run nox -s build, or name one behind --")
     patchwheel(session, "verify", *wheels)
+
+
+@nox.session(default=False)
+def smoke(session: nox.Session) -> None:
+    """Install wheels in clean environments and call what their patches change; by default all in wheels/."""
+    for wheel in session.posargs or sorted(map(str, Path("wheels").glob("*.whl"))):
+        patchwheel(session, "smoke", wheel, extra="install")
+
+
+@nox.session(default=False)
+def accept(session: nox.Session) -> None:
+    """Build the CPU wheel, serve it with the canary, and hold what it accepts to the reference."""
+    patchwheel(session, "accept", *session.posargs, extra="accept")
+
+
+@nox.session(tags=["prove"], default=False)
+def acceptance(session: nox.Session) -> None:
+    """The same as tests: each row of the canary's table, the probes on patched and unpatched vLLM, the reference."""
+    session.install(".[accept]", *nox.project.dependency_groups(PROJECT, "test"))
+    session.run("pytest", *(session.posargs or ["tests/acceptance"]))
+
+
+@nox.session(default=False)
+def needed(session: nox.Session) -> None:
+    """Say whether releases still need a series, patch by patch."""
+    patchwheel(session, "needed", *session.posargs)
 
 
 @nox.session(default=False)

@@ -74,7 +74,15 @@ LAYER_TYPES = (ref.SLIDING,) * SLIDING + (ref.FULL,)
 HISTORY_LAYER, HISTORY = 3, 7
 
 # The prompts
-PROMPTS, PROMPT_TRIES, NEW_TOKENS = 16, 1000, 64
+PROMPT_TRIES = 2000
+LENGTHS = {
+    # Four to eight windows. The first eight end where a KV cache block of 32 tokens ends, so that a drafter's block
+    # begins in the next one, of several requests at once.
+    "long": (128, 128, 128, 128, 160, 160, 160, 160, 179, 188, 196, 205, 213, 230, 247, 256),
+    # Prompt, text and the last block lie inside one window.
+    "short": (14, 15, 16) * 16,
+}
+NEW_TOKENS = {"long": 64, "short": 8}
 LAST_SEGMENT = (14, 40)
 LONG_PERIOD = PERIODS[1] + 1
 TARGET_LEAD, DRAFT_LEAD = 0.5, 0.005  # far above what float32 rounds away, so that every engine chooses alike
@@ -421,30 +429,41 @@ def tokenizer_config() -> dict[str, Any]:
     return roles | rest | {"mask_token": "<mask>", "clean_up_tokenization_spaces": False}
 
 
-def choose_prompts(target: Any, drafter: Any) -> list[list[int]]:
-    """Prompts from four to eight windows long, whose choices no rounding can turn.
+def choose_prompts(target: Any, drafter: Any, name: str) -> list[list[int]]:
+    """Prompts of the set of this name, whose choices no rounding can turn.
 
-    Every other one ends with a pattern of a letter more than any that was trained on. The target goes on with it all
-    the same, but the drafter is often in doubt, and so a small error of an engine turns some of its answers. On the
+    Every other long one ends with a pattern of a letter more than any that was trained on. The target goes on with it
+    all the same, but the drafter is often in doubt, and so a small error of an engine turns some of its answers. On the
     other prompts it is nearly always right, and the faults that it was taught show undisturbed.
     """
     random = np.random.default_rng(7)
+    lengths = LENGTHS[name]
     prompts: list[list[int]] = []
     for _ in range(PROMPT_TRIES):
-        length = round(4 * WINDOW * (1 + len(prompts) / (PROMPTS - 1)))
+        length = lengths[len(prompts)]
         prompt = draw(random, 1, length, LAST_SEGMENT).tokens[0].tolist()
-        if len(prompts) % 2:
+        if name == "long" and len(prompts) % 2:
             pattern = random.permutation(LETTERS)[:LONG_PERIOD].tolist()
             steps = 2 * LONG_PERIOD + int(random.integers(1, LONG_PERIOD))
             prompt[-steps:] = (pattern * 3)[:steps]
-        trace = ref.decode(target, drafter, prompt, tokens=NEW_TOKENS)
+        trace = ref.decode(target, drafter, prompt, tokens=NEW_TOKENS[name])
         text = [*prompt, *trace.tokens]
         sure = any(text[length:] == text[length - period : -period] for period in range(PERIODS[0], LONG_PERIOD + 1))
         if sure and trace.target_margin > TARGET_LEAD and trace.draft_margin > DRAFT_LEAD:
             prompts.append(prompt)
-        if len(prompts) == PROMPTS:
+        if len(prompts) == len(lengths):
             return prompts
-    raise SystemExit(f"only {len(prompts)} of {PROMPT_TRIES} prompts are continued surely: train for longer")
+    raise SystemExit(f"only {len(prompts)} of {PROMPT_TRIES} {name} prompts are continued surely: train for longer")
+
+
+def prompts_file(target: Any, drafter: Any) -> str:
+    """The text of ``prompts.json``, one line for each prompt."""
+    sets = []
+    for name, tokens in NEW_TOKENS.items():
+        lines = ",\n".join(f"        {json.dumps(prompt)}" for prompt in choose_prompts(target, drafter, name))
+        sets.append(f'    "{name}": {{\n      "tokens": {tokens},\n      "prompts": [\n{lines}\n      ]\n    }}')
+    head = f'  "schema": "patchwheel.canary-prompts/1",\n  "speculative_tokens": {COUNT},\n'
+    return "".join(["{\n", head, '  "sets": {\n', ",\n".join(sets), "\n  }\n}\n"])
 
 
 def write_json(path: Path, document: Any) -> None:
@@ -462,9 +481,7 @@ def export(target: Any, drafter: Any, folder: Path) -> None:
     write_json(folder / "target" / "tokenizer.json", tokenizer())
     write_json(folder / "target" / "tokenizer_config.json", tokenizer_config())
     write_json(folder / "drafter-dflash" / "config.json", drafter_config())
-    lines = ",\n".join(f"    {json.dumps(prompt)}" for prompt in choose_prompts(target, drafter))
-    head = f'  "schema": "patchwheel.canary-prompts/1",\n  "tokens": {NEW_TOKENS},\n  "speculative_tokens": {COUNT},\n'
-    (folder / "prompts.json").write_text(f'{{\n{head}  "prompts": [\n{lines}\n  ]\n}}\n')
+    (folder / "prompts.json").write_text(prompts_file(target, drafter))
 
 
 def manifest(folder: Path) -> str:

@@ -5,8 +5,9 @@
 - ``target``: a Qwen3 of 8 layers, and ``drafter-dflash``: a DFlash drafter of 5, four of them sliding and causal, the
   last full and not causal. Both are folders as vLLM serves them. (vLLM takes a drafter for DFlash by the word in its
   path, and a target path with that word confuses it.)
-- ``prompts.json``: ``prompts`` as token ids, all of at least four times the drafter's window; ``tokens``, how many new
-  ones belong to each; ``speculative_tokens``, the K that belongs to them.
+- ``prompts.json``: sets of prompts as token ids, with ``tokens``, how many new ones belong to each. The ``long`` ones
+  have at least four times the drafter's window; the ``short`` ones lie inside it, with their text and the last block.
+  ``speculative_tokens`` is the K that belongs to them all.
 
 What faults look like is described by `Variant`: the right drafter with some fields of its ``config.json`` edited, as if
 an engine had read them wrongly or a stale file lay there. The weights stay. How many drafts an engine must accept of
@@ -37,6 +38,7 @@ __all__ = [
     "canary_folder",
     "drafter_config",
     "evenly",
+    "prompt_sets",
     "prompts",
     "variants",
     "write_variant",
@@ -84,14 +86,22 @@ def canary_folder() -> Path:
     return Path(str(files("patchwheel.acceptance"))) / "models" / "canary"
 
 
-def prompts() -> Prompts:
-    """The shipped prompts."""
+def prompt_sets() -> dict[str, Prompts]:
+    """The shipped prompts by the name of their set."""
     document = json.loads((canary_folder() / "prompts.json").read_bytes())
-    return Prompts(
-        prompts=tuple(tuple(prompt) for prompt in document["prompts"]),
-        tokens=document["tokens"],
-        speculative_tokens=document["speculative_tokens"],
-    )
+    return {
+        name: Prompts(
+            prompts=tuple(tuple(prompt) for prompt in part["prompts"]),
+            tokens=part["tokens"],
+            speculative_tokens=document["speculative_tokens"],
+        )
+        for name, part in document["sets"].items()
+    }
+
+
+def prompts(name: str = "long") -> Prompts:
+    """One set of the shipped prompts."""
+    return prompt_sets()[name]
 
 
 def drafter_config() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From wheels to a verdict: install each in a clean environment, and run a gate on them."""
+"""From wheels to a verdict: build them if need be, install each in a clean environment, and run a gate on them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from patchwheel.acceptance.gate import find_gate
 from patchwheel.acceptance.run import MOST_JOBS, UNDER_TEST, Served, run_gate
 from patchwheel.errors import UsageError
 from patchwheel.install import create_environment
+from patchwheel.pipeline import build_recipe
 from patchwheel.progress import SILENT, Reporter
 from patchwheel.recipe import find_recipe
 
@@ -18,7 +19,35 @@ if TYPE_CHECKING:
     from patchwheel.acceptance.table import Table
     from patchwheel.project import Project
 
-__all__ = ["prove"]
+__all__ = ["build_all", "prove"]
+
+
+def build_all(
+    gate: str, *, project: Project, out: Path, offline: bool = False, reporter: Reporter = SILENT
+) -> dict[str, Path]:
+    """Build the wheel that a gate is about, and those with something left out that its rows need.
+
+    Args:
+        gate: Name of the gate.
+        project: Has the gate and its recipe.
+        out: Folder for the wheels.
+        offline: Use only what the cache has.
+        reporter: Is told what happens.
+
+    Returns:
+        The wheels by the names that `prove` wants.
+
+    Raises:
+        PatchwheelError: Of any kind that a build raises.
+    """
+    table = find_gate(gate, project.gates)
+    wheels = {}
+    for name, left_out in {UNDER_TEST: (), **table.wheels}.items():
+        product = build_recipe(
+            table.recipe, project=project, out=out, left_out=left_out, offline=offline, reporter=reporter
+        )
+        wheels[name] = product.wheel
+    return wheels
 
 
 def prove(

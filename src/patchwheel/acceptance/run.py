@@ -109,7 +109,7 @@ def run_reference(python: Path, drafters: Mapping[str, Path], *, folder: Path) -
         ToolError: It failed.
     """
     files = {}
-    for name, prompts in _sets().items():
+    for name, prompts in canary.prompt_sets().items():
         files[name] = folder / f"prompts-{name}.json"
         files[name].write_text(json.dumps({"tokens": prompts.tokens, "prompts": prompts.prompts}), "utf-8")
 
@@ -162,7 +162,7 @@ class _Trials:
                 return error
 
     def _measure(self, row: Row, wheel: Served, processors: Sequence[int]) -> list[Measured]:
-        sets = _sets()
+        sets = canary.prompt_sets()
         flags = list(self.gate.serve.flags)
         if row.drafter:
             speculation = {
@@ -202,10 +202,6 @@ def _outcome(row: Row, found: Mapping[str, list[Measured] | PatchwheelError], ex
     if isinstance(right, PatchwheelError) or isinstance(plain, PatchwheelError):
         return failed_row(row, f"nothing to compare with: the row right or {CONTROL} failed")
     return judge(row, measured, expected=expected, right=right, plain=plain)
-
-
-def _sets() -> dict[str, canary.Prompts]:
-    return {LONG: canary.prompts()}
 
 
 def _processors() -> list[int]:

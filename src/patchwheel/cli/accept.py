@@ -20,13 +20,19 @@ GATE = "canary"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("wheel", type=Path, metavar="WHEEL", help="wheel to prove")
+    parser.add_argument(
+        "wheel",
+        type=Path,
+        nargs="?",
+        metavar="WHEEL",
+        help="wheel to prove (default: build the gate's recipe, and its controls)",
+    )
     parser.add_argument(
         "--control",
         action="append",
         default=[],
         metavar="NAME=WHEEL",
-        help="a wheel with something left out, by the gate's name for it; rows that need others are not run",
+        help="with WHEEL: a wheel with something left out, by the gate's name; rows that need others are not run",
     )
     parser.add_argument(
         "--gate", default=GATE, metavar="NAME", help="name of a gate in manifests/gates (default: %(default)s)"
@@ -35,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--jobs", type=int, metavar="N", help="servers side by side (default: one per processor, 4 at most)"
     )
     parser.add_argument(
-        "--logs", type=Path, metavar="DIR", help="keep the servers' logs here (default: only of failed rows)"
+        "--logs", type=Path, metavar="DIR", help="keep logs and built wheels here (default: only if a row fails)"
     )
     parser.add_argument("--offline", action="store_true", help="install only what uv has cached")
     add_project_option(parser)
@@ -45,28 +51,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Install, serve, measure; 1 if a row failed."""
     try:
-        from patchwheel.acceptance.prove import prove  # noqa: PLC0415
+        from patchwheel.acceptance.prove import build_all, prove  # noqa: PLC0415
         from patchwheel.acceptance.run import MOST_JOBS, UNDER_TEST  # noqa: PLC0415
     except ImportError as error:
         raise UsageError(
             f"accept needs the package {error.name}", next_step="pip install 'patchwheel[accept]'"
         ) from error
 
-    wheels = {UNDER_TEST: arguments.wheel}
-    for control in arguments.control:
-        name, equals, path = control.partition("=")
-        if not equals or name in wheels:
-            raise UsageError("a control is NAME=WHEEL, each name once", found=control)
-        wheels[name] = Path(path)
+    project, reporter = find_project(arguments.project), reporter_of(arguments)
     folder = _logs_of(arguments.logs)
+    if arguments.wheel is None:
+        if arguments.control:
+            raise UsageError(
+                "--control belongs to a WHEEL", next_step="name the wheel to prove, or leave --control away"
+            )
+        wheels = build_all(arguments.gate, project=project, out=folder / "wheels", reporter=reporter)
+    else:
+        wheels = {UNDER_TEST: arguments.wheel} | _controls(arguments.control)
     table = prove(
         wheels,
         gate=arguments.gate,
-        project=find_project(arguments.project),
+        project=project,
         folder=folder,
         jobs=arguments.jobs or MOST_JOBS,
         offline=arguments.offline,
-        reporter=reporter_of(arguments),
+        reporter=reporter,
     )
     if not table:
         tell(f"the servers' logs are in {folder}")
@@ -77,6 +86,16 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         tell(table.as_text())
     return 0 if table else 1
+
+
+def _controls(given: list[str]) -> dict[str, Path]:
+    wheels: dict[str, Path] = {}
+    for control in given:
+        name, equals, path = control.partition("=")
+        if not equals or name in wheels:
+            raise UsageError("a control is NAME=WHEEL, each name once", found=control)
+        wheels[name] = Path(path)
+    return wheels
 
 
 def _logs_of(named: Path | None) -> Path:
