@@ -113,23 +113,35 @@ def run_reference(python: Path, drafters: Mapping[str, Path], *, folder: Path) -
         files[name] = folder / f"prompts-{name}.json"
         files[name].write_text(json.dumps({"tokens": prompts.tokens, "prompts": prompts.prompts}), "utf-8")
 
-    def decode(drafter: Path) -> dict[str, Counts]:
-        return {name: _decode(python, drafter, file) for name, file in files.items()}
+    # One process for each processor, with one thread each: more are slower on models this small.
+    names, count = list(drafters), len(_processors())
+    groups = [group for number in range(count) if (group := names[number::count])]
 
-    with ThreadPoolExecutor(len(_processors())) as pool:  # of processes with one thread each: the models are small
-        return dict(zip(drafters, pool.map(decode, drafters.values()), strict=True))
+    def decode(group: list[str]) -> list[dict[str, Counts]]:
+        parts = [_decode(python, [drafters[name] for name in group], file) for file in files.values()]
+        return [dict(zip(files, counts, strict=True)) for counts in zip(*parts, strict=True)]
+
+    with ThreadPoolExecutor(len(groups)) as pool:
+        decoded = pool.map(decode, groups)
+        found = {
+            name: one
+            for group, part in zip(groups, decoded, strict=True)
+            for name, one in zip(group, part, strict=True)
+        }
+    return {name: found[name] for name in drafters}
 
 
-def _decode(python: Path, drafter: Path, prompts: Path) -> Counts:
+def _decode(python: Path, drafters: Sequence[Path], prompts: Path) -> list[Counts]:
     script = Path(__file__).with_name("reference.py")
-    target = canary.canary_folder() / canary.TARGET
-    command = [str(python), "-I", str(script), "--target", str(target), "--drafter", str(drafter)]
+    command = [str(python), "-I", str(script), "--target", str(canary.canary_folder() / canary.TARGET)]
     command += ["--prompts", str(prompts), "--threads", "1"]
+    for drafter in drafters:
+        command += ["--drafter", str(drafter)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  (what is shipped)
     if done.returncode:
         raise ToolError("the reference failed", where=str(script), details=done.stderr.strip())
-    (found,) = json.loads(done.stdout)["drafters"]
-    return Counts(drafts=found["drafts"], accepted=tuple(found["accepted"]))
+    found = json.loads(done.stdout)["drafters"]
+    return [Counts(drafts=part["drafts"], accepted=tuple(part["accepted"])) for part in found]
 
 
 def _write_drafters(gate: Gate, folder: Path) -> dict[str, Path]:
