@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import sys
 from typing import Any
 
 import torch

@@ -16,6 +16,7 @@ from support.zips import Entry, build_zip
 
 from patchwheel.errors import UsageError
 from patchwheel.pipeline import build_recipe, verify_path
+from patchwheel.project import Project
 from patchwheel.verify import Base, Status, checks
 from patchwheel.verify.subject import Subject
 from patchwheel.wheel.archive import Archive
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from patchwheel.verify import Report
+    from patchwheel.verify import Report, Result
 
 NAME = "vllm-0.20.2-cp38-abi3-manylinux_2_35_x86_64.whl"
 INFO = "vllm-0.20.2.dist-info"
@@ -443,3 +444,43 @@ def test_a_record_of_another_wheel_is_told(built: Built) -> None:
     path = f"{built.info}/patchwheel.json"
     record = built.files[path].replace(b'"version": "0.20.2+', b'"version": "0.20.3+')
     assert "the build record is of" in failures(built.report(built.files | {path: record}))["identity"]
+
+
+PROBES = """
+series = "s"
+[[static]]
+name = "ids are shifted"
+patch = "0001-shift.patch"
+code = [{ file = "vllm/v1/runner.py", scope = "Runner.layers", pattern = "_i_ + 1" }]
+[[static]]
+name = "of a patch that this wheel lacks"
+patch = "0002-other.patch"
+code = [{ file = "vllm/nothing.py" }]
+"""
+
+
+def probed(built: Built, tmp_path: Path, text: str | None = PROBES) -> Result:
+    project = Project(root=tmp_path / "project")
+    project.probes.mkdir(exist_ok=True)
+    if text is not None:
+        (project.probes / "s.toml").write_text(text)
+    return verify_path(built.wheel, base=built.base, project=project).results[-1]
+
+
+def test_static_probes_of_the_record_s_patches(built: Built, tmp_path: Path) -> None:
+    result = probed(built, tmp_path)
+    assert (result.check, result.status) == ("probes", Status.PASSED)
+    assert result.evidence == "1 of 1 static probes hold"
+
+
+def test_a_wheel_without_what_its_record_claims(built: Built, tmp_path: Path) -> None:
+    built.report(built.files | {"vllm/v1/runner.py": b"class Runner:\n    def layers(self, ids): return ids\n"})
+    result = probed(built, tmp_path)
+    assert result.status is Status.FAILED
+    assert result.problems == ("s/0001-shift.patch: ids are shifted: vllm/v1/runner.py:Runner.layers has no _i_ + 1",)
+
+
+def test_probes_that_are_not_at_hand_are_said_aloud(built: Built, tmp_path: Path) -> None:
+    assert verify_path(built.wheel, base=built.base).results[-1].status is Status.SKIPPED
+    result = probed(built, tmp_path, None)
+    assert (result.status, result.evidence) == (Status.SKIPPED, "none for these patches; no probes for s")
