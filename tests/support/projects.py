@@ -77,4 +77,10 @@ def write_project(
         f"dropped = {list(dropped)}\n"
         f'[[base."0.20.2".patches]]\nfile = "0001-shift.patch"\nchanges = {declared}\n'
     )
+    probes = root / "manifests" / "probes"
+    probes.mkdir(exist_ok=True)
+    (probes / "s.toml").write_text(
+        'series = "s"\n[[static]]\nname = "the patched file is there"\npatch = "0001-shift.patch"\n'
+        'code = [{ file = "vllm/nothing.py", absent = true }]\n'
+    )
     return Project(root=root)

@@ -75,7 +75,6 @@ def test_a_header_that_contradicts_the_wheel_is_told() -> None:
 
 def written(root: Path, probes: str = PROBES) -> Project:
     project = write_project(root)
-    (root / "manifests" / "probes").mkdir()
     (root / "manifests" / "probes" / "s.toml").write_text(probes)
     base = next(root.glob("*.whl"))
     (root / "manifests" / "bases.lock.toml").write_text(

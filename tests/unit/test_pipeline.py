@@ -92,7 +92,7 @@ def test_the_record_says_what_went_in_and_what_changed(project: Project, tmp_pat
     inside = json.loads(contents(product.wheel)[f"vllm-{product.plan.name.version}.dist-info/patchwheel.json"])
     assert beside["record"] == inside
     assert beside["sha256"] == product.sha256
-    assert beside["checks"] == dict.fromkeys(("archive", "record", "identity", "base", "changes"), "passed")
+    assert beside["checks"] == dict.fromkeys(("archive", "record", "identity", "base", "changes", "probes"), "passed")
     assert inside["schema"] == "patchwheel.record/1"
     assert inside["changes"] == [
         {
@@ -495,7 +495,7 @@ def test_a_folder_that_cannot_be_written(project: Project, tmp_path: Path) -> No
 def test_verify_finds_the_base_only_where_it_is_told(project: Project, tmp_path: Path) -> None:
     wheel = build(project, tmp_path / "wheels")
     base = next(project.root.glob("*.whl"))
-    assert all(result.status is Status.PASSED for result in verify_path(wheel, base=base).results)
+    assert all(result.status is Status.PASSED for result in verify_path(wheel, base=base, project=project).results)
     alone = {result.check: result.status for result in verify_path(wheel).results}
     assert alone["base"] is alone["changes"] is Status.SKIPPED
     assert alone["record"] is Status.PASSED
@@ -511,7 +511,7 @@ def test_verify_takes_the_base_from_the_cache_unless_it_is_damaged(
     cached = tmp_path / "cache" / "sha256" / digest[:2] / digest / base.name
     cached.parent.mkdir(parents=True)
     shutil.copyfile(base, cached)
-    assert all(result.status is Status.PASSED for result in verify_path(wheel).results)
+    assert all(result.status is Status.PASSED for result in verify_path(wheel, project=project).results)
     cached.write_bytes(cached.read_bytes()[:-1] + b"x")
     report = verify_path(wheel)
     assert report, "a damaged cache says nothing against the wheel"

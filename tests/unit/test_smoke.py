@@ -68,7 +68,6 @@ def project(tmp_path: Path) -> Project:
     project = write_project(tmp_path / "project")
     recipe = project.recipes / "r.toml"
     recipe.write_text(recipe.read_text() + '[install]\noverrides = ["torch==2.11.0"]\n')
-    project.probes.mkdir()
     (project.probes / "s.toml").write_text(PROBES)
     return project
 

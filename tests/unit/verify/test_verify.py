@@ -57,6 +57,7 @@ def test_a_good_wheel_holds(tmp_path: Path) -> None:
         "identity": "passed",
         "base": "skipped",
         "changes": "skipped",
+        "probes": "skipped",
     }
     assert "the wheel holds: 3 checks passed, 2 not made" in report.as_text()
 
@@ -171,8 +172,8 @@ def test_versions_of_other_packages_in_the_wheel_are_their_own(tmp_path: Path) -
         (f"{INFO}/WHEEL", b"\xff\xfe", {"identity"}),
         (f"{INFO}/METADATA", b"\xff\xfe", {"identity"}),
         (f"{INFO}/METADATA", b"Name: vllm\nVersion: " + b"9" * 5000 + b"\n\n", {"identity"}),
-        (f"{INFO}/patchwheel.json", b'{"x":' + b"[" * 100_000, {"identity", "base", "changes"}),
-        (f"{INFO}/patchwheel.json", b"{}", {"identity", "base", "changes"}),
+        (f"{INFO}/patchwheel.json", b'{"x":' + b"[" * 100_000, {"identity", "base", "changes", "probes"}),
+        (f"{INFO}/patchwheel.json", b"{}", {"identity", "base", "changes", "probes"}),
     ],
 )
 def test_hostile_files_fail_a_check_and_no_more(tmp_path: Path, path: str, data: bytes, failing: set[str]) -> None:
@@ -192,7 +193,7 @@ def test_overlapping_members_are_not_read(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / NAME
     path.write_bytes(build_zip(Entry(name="a"), Entry(name="b", central={"offset": 0, "name": b"b"}), Entry(name="c")))
     report = verify_path(path)
-    assert [result.status.value for result in report.results] == ["failed", "skipped", "skipped", "skipped", "skipped"]
+    assert [result.status.value for result in report.results] == ["failed", *["skipped"] * 5]
 
 
 def test_control_characters_of_a_wheel_stay_in_it(tmp_path: Path) -> None:
@@ -281,7 +282,7 @@ def built(tmp_path: Path) -> Built:
 def test_a_built_wheel_passes_also_when_compressed_anew(built: Built) -> None:
     assert verify_path(built.wheel, base=built.base)
     report = built.report(built.files)
-    assert all(result.status is Status.PASSED for result in report.results)
+    assert all(result.status is Status.PASSED for result in report.results if result.check != "probes")
 
 
 @pytest.mark.parametrize(
