@@ -18,9 +18,13 @@ INTRODUCTION = """\
 
 A tiny target and a tiny drafter, trained by this project and shipped with it, served by vLLM 0.20.2 on the CPU from a
 wheel that patchwheel built. Each row is one server. *Mean length* is the mean acceptance length, the tokens that a step
-yields; *rate* the share of proposed tokens that was accepted; *reference* says whether drafts and accepted tokens at
-each position are those of the plain-torch [reference](../explanation/dflash.md); *text* in how many completions the text is
-the one without speculation.
+yields; *inside the window* the same for prompts so short that no window matters, only causality; *rate* the share of
+proposed tokens that was accepted; *reference* says whether drafts and accepted tokens at each position are those of the
+plain-torch [reference](../explanation/dflash.md); *text* in how many completions the text is the one without speculation.
+
+The drafter was trained to tell faults apart: for some of them (the first four below *right*) it has learnt to answer a
+few positions and then give up, so that each has a curve of its own. A drafter trained for use would lose less, and less
+clearly. [`train.py`](../../tests/canary/train.py) says how.
 
 """
 REPEATED = """

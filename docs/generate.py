@@ -1,6 +1,7 @@
-"""Writes the generated pages of docs/reference: exit codes, command line, and JSON schemas.
+"""Writes the generated pages of docs/reference: exit codes, command line, JSON schemas, and what was measured.
 
-``nox -s docs`` runs it; a unit test compares the pages with what it would write.
+``nox -s docs`` runs it; a unit test compares the pages with what it would write. Measured things come from two files
+that are kept: ``canary.json`` (``nox -s accept -- --json``) and ``needed.json`` (``nox -s needed -- --json``).
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import canary
 import msgspec
 
 from patchwheel import errors
+from patchwheel.acceptance.gate import Gate
 from patchwheel.base import BasesLock
 from patchwheel.cli import make_parser
+from patchwheel.needed import WORDS
+from patchwheel.probes import SeriesProbes
 from patchwheel.recipe import Recipe
 from patchwheel.series import SeriesFile
 
@@ -34,7 +39,42 @@ def pages() -> dict[str, str]:
         "recipe.schema.json": schema(Recipe, "A recipe: manifests/recipes/*.toml"),
         "series.schema.json": schema(SeriesFile, "A series: patches/<series>/series.toml"),
         "bases-lock.schema.json": schema(BasesLock, "The lock: manifests/bases.lock.toml"),
+        "probes.schema.json": schema(SeriesProbes, "Probes of a series: manifests/probes/*.toml"),
+        "gate.schema.json": schema(Gate, "A gate: manifests/gates/*.toml"),
+        "canary.md": canary.page(measured("canary.json"), NOTE),
+        "canary.svg": canary.chart(measured("canary.json")),
+        "needed.md": needed_page(measured("needed.json")),
     }
+
+
+def measured(name: str) -> dict[str, Any]:
+    """A document that a command wrote."""
+    document: dict[str, Any] = json.loads((REFERENCE / name).read_bytes())
+    return document
+
+
+def needed_page(document: dict[str, Any]) -> str:
+    """Which release needs which patch, and why."""
+    releases = document["releases"]
+    patches = [need["patch"] for need in releases[0]["patches"]]
+    parts = [
+        NOTE,
+        "# Which release needs which patch\n\n",
+        f"The answers of `patchwheel needed {releases[0]['series']}` for the locked releases of vLLM, each from the\n",
+        "release's own wheel. What the words stand on follows below.\n\n",
+        "| patch | " + " | ".join(release["version"] for release in releases) + " |\n",
+        "|---|" + "---|" * len(releases) + "\n",
+    ]
+    for number, patch in enumerate(patches):
+        verdicts = [WORDS[release["patches"][number]["verdict"]] for release in releases]
+        parts.append(f"| {patch} | " + " | ".join(verdicts) + " |\n")
+    for number, patch in enumerate(patches):
+        parts.append(f"\n## {patch}\n\n| release | | why | where |\n|---|---|---|---|\n")
+        for release in releases:
+            need = release["patches"][number]
+            where = f"`{need['evidence']}`" if need["evidence"] else ""
+            parts.append(f"| {release['version']} | {WORDS[need['verdict']]} | {need['says']} | {where} |\n")
+    return "".join(parts)
 
 
 def errors_page() -> str:
