@@ -20,7 +20,7 @@ A tiny target and a tiny drafter, trained by this project and shipped with it, s
 wheel that patchwheel built. Each row is one server. *Mean length* is the mean acceptance length, the tokens that a step
 yields; *inside the window* the same for prompts so short that no window matters, only causality; *rate* the share of
 proposed tokens that was accepted; *reference* says whether drafts and accepted tokens at each position are those of the
-plain-torch [reference](../explanation/dflash.md); *text* in how many completions the text is the one without speculation.
+plain-torch [reference](../explanation/dflash.md); *text* in how many completions the text is that without speculation.
 
 The drafter was trained to tell faults apart: for some of them (the first four below *right*) it has learnt to answer a
 few positions and then give up, so that each has a curve of its own. A drafter trained for use would lose less, and less
@@ -149,7 +149,8 @@ def chart(document: dict[str, Any]) -> str:
         "position in the block</text>\n"
     )
     places = spread([up(line[-1]) for line in shares], TOP, HEIGHT - BOTTOM)
-    for number, (row, line, place) in enumerate(zip(rows, shares, places, strict=True)):
+    lines = list(enumerate(zip(rows, shares, places, strict=True)))
+    for number, (row, line, place) in reversed(lines):  # the best last, on top of those that equal it
         colour = COLOURS[number % len(COLOURS)]
         points = " ".join(f"{across(position):.1f},{up(share):.1f}" for position, share in enumerate(line))
         dashes = "" if number < len(COLOURS) else ' stroke-dasharray="5 3"'
