@@ -1,7 +1,8 @@
 """A stand-in for ``vllm serve``: speaks as much of its HTTP as the harness needs, and misbehaves on demand.
 
-Each completion continues the prompt by counting up. Speculation, if asked for, drafts once for each two tokens and
-has two of its tokens accepted. How to misbehave comes from the variable ``FAKE_VLLM``.
+Each completion continues the prompt by counting up. Speculation, if asked for, drafts once for each two tokens, twice
+if the drafter is the one that is full, and has two of its tokens accepted. How to misbehave comes from the variable
+``FAKE_VLLM``.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ vllm:spec_decode_num_accepted_tokens_per_pos_total{{engine="0",position="2"}} 0.
             counters["asked"] += len(prompt)
             counters["cached"] += len(prompt) // 2 if prompt in seen else 0
             seen.add(prompt)
-            counters["drafts"] += request["max_tokens"] // 2
+            double = speculation and "full-dflash" in speculation.get("model", "")
+            counters["drafts"] += request["max_tokens"] // 2 * (2 if double else 1)
         if mood == "refuse":
             return self.answer({"error": "no"}, 500)
         count = request["max_tokens"] - (mood == "short")

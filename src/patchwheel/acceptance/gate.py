@@ -123,6 +123,8 @@ def load_gate(path: Path) -> Gate:
         problem = f"rows name wheels that are not in the table wheels: {', '.join(unknown)}"
     elif gate.row(CONTROL).drafter is not None:
         problem = f"the row {CONTROL} has a drafter"
+    elif any(row.repeats for row in gate.rows) and not (gate.row("right").repeats and gate.row(CONTROL).repeats):
+        problem = f"some rows repeat, and so must right and {CONTROL}, which they are compared with"
     if problem:
         raise ConfigError(problem, where=str(path))
     return gate

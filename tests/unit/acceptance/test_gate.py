@@ -78,6 +78,7 @@ def test_a_gate_is_read(tmp_path: Path) -> None:
         ('wheel = "less"', 'wheel = "more"', "more"),
         ('says = "text"', 'says = "text", drafter = "right"', "has a drafter"),
         ('name = "fault"', 'name = "Fault!"', "name"),
+        ('says = "a fault"', 'says = "a fault", repeats = true', "some rows repeat"),
         ('says = "a fault"', "of-right-at-most = 1.5, says = 'x'", "<= 1.0|< 1.0|float"),
         ('says = "a fault"', "ceiling = 1, says = 'x'", "ceiling"),
     ],
