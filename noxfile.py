@@ -35,6 +35,14 @@ def patchwheel(session: nox.Session, *arguments: str, extra: str = "") -> None:
     session.run("patchwheel", *arguments, interrupt_timeout=PATIENCE, terminate_timeout=PATIENCE)
 
 
+def given_or_built(session: nox.Session) -> list[str]:
+    """The wheels behind ``--``, else all in wheels/."""
+    wheels = list(session.posargs) or sorted(map(str, Path("wheels").glob("*.whl")))
+    if not wheels:
+        session.error("no wheel in wheels/: run nox -s build, or name one behind --")
+    return wheels
+
+
 @nox.session(tags=["check"])
 def lint(session: nox.Session) -> None:
     """Style, stage order, and the workflows."""
@@ -96,16 +104,13 @@ def build(session: nox.Session) -> None:
 @nox.session(default=False)
 def verify(session: nox.Session) -> None:
     """Check wheels; by default all in wheels/."""
-    wheels = session.posargs or sorted(map(str, Path("wheels").glob("*.whl")))
-    if not wheels:
-        session.error("no wheel in wheels/: run nox -s build, or name one behind --")
-    patchwheel(session, "verify", *wheels)
+    patchwheel(session, "verify", *given_or_built(session))
 
 
 @nox.session(default=False)
 def smoke(session: nox.Session) -> None:
     """Install wheels in clean environments and call what their patches change; by default all in wheels/."""
-    for wheel in session.posargs or sorted(map(str, Path("wheels").glob("*.whl"))):
+    for wheel in given_or_built(session):
         patchwheel(session, "smoke", wheel, extra="install")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from patchwheel.probes.pattern import find_pattern, find_scope, has_parameter, parse_pattern, parse_source
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Callable, Sequence
 
     from patchwheel.probes.model import Code
@@ -38,7 +38,7 @@ class Reader:
 
     def __init__(self, read: Callable[[str], bytes | None]) -> None:
         self._read = read
-        self._trees: dict[str, ast.Module | str] = {}
+        self._trees: dict[str, ast.Module | Literal[False] | None] = {}
 
     def all_hold(self, code: Sequence[Code]) -> Seen:
         """Whether all of the code is as said; the evidence is of the first that isn't, or of all."""
@@ -50,23 +50,26 @@ class Reader:
 
     def look(self, code: Code) -> Seen:
         """Whether one piece of code is as said."""
-        found, evidence = self._find(code)
+        if code.file not in self._trees:
+            source = self._read(code.file)
+            self._trees[code.file] = None if source is None else parse_source(source) or False
+        tree = self._trees[code.file]
+        if tree is None:
+            return Seen(holds=code.absent, evidence=f"{code.file} is not there")
+        try:
+            found, evidence = _find(tree, code) if isinstance(tree, ast.Module) else (None, "")
+        except RecursionError:  # Python's own walks through trees have a limit
+            found, evidence = None, ""
+        if found is None:  # what can't be looked at holds nothing
+            return Seen(holds=False, evidence=f"{code.file} can't be parsed")
         return Seen(holds=found is not code.absent, evidence=evidence)
 
-    def _find(self, code: Code) -> tuple[bool, str]:
-        tree = self._tree(code.file)
-        if isinstance(tree, str):
-            return False, f"{code.file} {tree}"
-        scope = find_scope(tree, code.scope)
-        if scope is None:
-            return False, f"{code.file} has no {code.scope}"
-        return _find_within(scope, code)
 
-    def _tree(self, path: str) -> ast.Module | str:
-        if path not in self._trees:
-            source = self._read(path)
-            self._trees[path] = "is not there" if source is None else parse_source(source) or "can't be parsed"
-        return self._trees[path]
+def _find(tree: ast.Module, code: Code) -> tuple[bool, str]:
+    scope = find_scope(tree, code.scope)
+    if scope is None:
+        return False, f"{code.file} has no {code.scope}"
+    return _find_within(scope, code)
 
 
 def _find_within(scope: ast.AST, code: Code) -> tuple[bool, str]:

@@ -130,6 +130,17 @@ def test_a_parameter() -> None:
     assert not reader(a=b"def f(other): pass").look(code).holds
 
 
+@pytest.mark.parametrize("source", [b"def f(", b"def f():\n    return " + b"1+" * 3000 + b"1"], ids=["broken", "deep"])
+def test_what_cannot_be_looked_at_holds_nothing(source: bytes) -> None:
+    for absent in (False, True):
+        seen = reader(a=source).look(Code(file="a.py", scope="f", pattern="_x_ + _x_", absent=absent))
+        assert (seen.holds, seen.evidence) == (False, "a.py can't be parsed")
+
+
+def test_what_is_not_there_is_absent() -> None:
+    assert reader().look(Code(file="a.py", absent=True)).holds
+
+
 def test_each_file_is_read_once() -> None:
     asked = []
 
