@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--logs", type=Path, metavar="DIR", help="keep logs and built wheels here (default: only if a row fails)"
     )
-    parser.add_argument("--offline", action="store_true", help="install only what uv has cached")
+    parser.add_argument("--offline", action="store_true", help="use only what the caches have, uv's as well")
     add_project_option(parser)
     add_output_options(parser)
 
@@ -65,7 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(
                 "--control belongs to a WHEEL", next_step="name the wheel to prove, or leave --control away"
             )
-        wheels = build_all(arguments.gate, project=project, out=folder / "wheels", reporter=reporter)
+        wheels = build_all(
+            arguments.gate, project=project, out=folder / "wheels", offline=arguments.offline, reporter=reporter
+        )
     else:
         wheels = {UNDER_TEST: arguments.wheel} | _controls(arguments.control)
     table = prove(

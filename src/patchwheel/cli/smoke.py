@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="RECIPE",
         help="recipe that says how the wheel is installed (default: the one that the record beside the wheel names)",
     )
-    parser.add_argument("--offline", action="store_true", help="install only what uv has cached")
+    parser.add_argument("--offline", action="store_true", help="use only what the caches have, uv's as well")
     add_project_option(parser)
     add_output_options(parser)
 
