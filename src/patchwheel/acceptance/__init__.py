@@ -1,5 +1,8 @@
-"""Acceptance: the reference decoder, and the canary that shows any fault of the chain.
+"""Acceptance: does a served wheel accept exactly what it must?
 
-`patchwheel.acceptance.reference` needs torch and is run by the Python of an environment that has it; everything else
-here does without.
+`canary` has the models and prompts, `reference` decodes them in plain torch, `gate` says in data what is served and
+what must come out. `server` and `client` speak to vLLM, `trial` measures one row, `table` judges it, `run` does that for all
+rows, and `prove` builds and installs what is served.
+
+`reference` is run by the Python of an environment that has torch; everything else here does without.
 """

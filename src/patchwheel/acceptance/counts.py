@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["Counts"]
 
@@ -23,19 +19,6 @@ class Counts:
 
     drafts: int
     accepted: tuple[int, ...]
-
-    @classmethod
-    def none(cls, positions: int) -> Counts:
-        """The counts before anything was drafted."""
-        return cls(drafts=0, accepted=(0,) * positions)
-
-    @classmethod
-    def total(cls, parts: Sequence[Counts]) -> Counts:
-        """The counts of several runs together."""
-        return cls(
-            drafts=sum(part.drafts for part in parts),
-            accepted=tuple(map(sum, zip(*(part.accepted for part in parts), strict=True))),
-        )
 
     def since(self, earlier: Counts) -> Counts:
         """What has been added since counters stood at ``earlier``.
@@ -60,11 +43,6 @@ class Counts:
         """Share of the proposed tokens that was accepted, 0 to 1. Not comparable between different K."""
         proposed = self.drafts * len(self.accepted)
         return sum(self.accepted) / proposed if proposed else 0.0
-
-    @property
-    def curve(self) -> tuple[float, ...]:
-        """For each position the share of drafts accepted there, 0 to 1."""
-        return tuple(count / self.drafts if self.drafts else 0.0 for count in self.accepted)
 
     def as_document(self) -> dict[str, object]:
         """The counts as part of a JSON document, with what they amount to."""

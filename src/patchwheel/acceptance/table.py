@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from patchwheel.acceptance.gate import CONTROL
 from patchwheel.text import printable
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from patchwheel.acceptance.gate import Gate, Row
     from patchwheel.acceptance.trial import Measured
 
-__all__ = ["Expected", "Outcome", "Table", "Verdict", "judge"]
+__all__ = ["LONG", "Expected", "Outcome", "Table", "Verdict", "failed_row", "judge", "not_run"]
 
 Expected = dict[str, dict[str, "Counts"]]
 """Counts of the reference: variant of the drafter, then set of prompts."""
@@ -264,8 +263,3 @@ def not_run(row: Row, why: str) -> Outcome:
 def failed_row(row: Row, problem: str) -> Outcome:
     """The outcome of a row whose server failed."""
     return Outcome(row=row, verdict=Verdict.FAILED, problems=(problem,))
-
-
-def names_of_wheels(gate: Gate) -> tuple[str, ...]:
-    """The wheels that the gate's rows need, besides the one under test."""
-    return tuple(dict.fromkeys(row.wheel for row in gate.rows if row.wheel and row.name != CONTROL))

@@ -192,7 +192,6 @@ def test_counters_never_go_back() -> None:
         RIGHT.since(replace(RIGHT, drafts=11))
 
 
-def test_totals() -> None:
-    assert Counts.total([RIGHT, FAULT]) == Counts(drafts=40, accepted=(16, 12, 8, 3))
-    assert Counts.none(3).mean_length == 1
-    assert Counts.none(3).rate == 0
+def test_nothing_drafted() -> None:
+    nothing = Counts(drafts=0, accepted=(0, 0, 0))
+    assert (nothing.mean_length, nothing.rate) == (1, 0)
