@@ -28,8 +28,8 @@ clearly. [`train.py`](../../tests/canary/train.py) says how.
 
 """
 REPEATED = """
-Asked again with the prefix cache filled, and eight requests at once (*cached*: the share of prompt tokens that came
-from the prefix cache):
+Above, the rows that repeat were asked one by one, and the others eight at once. All that the former gave (*cached*: the
+share of prompt tokens that came from the prefix cache):
 
 | row | phase | cached | mean length | drafts |
 |---|---|---|---|---|

@@ -47,7 +47,8 @@ class Row(_Table, frozen=True):
         drafter: The variant of the drafter that is served; without one the server does not speculate.
         wheel: Which wheel is served: the one under test, or one of the gate's ``wheels``.
         like: The variant that the reference decodes with, if not ``drafter``: what the wheel makes of the drafter.
-        repeats: Whether all is asked again with the prefix cache filled, and at several requests at once.
+        repeats: Whether the prompts are asked in every way: one by one, several at once, and both again with the prefix
+            cache filled; otherwise several at once, which is quickest.
         strays: The fault has no reference: somewhere the counts must be others than the reference's.
         mean_length_at_least: Floor of the mean acceptance length on long prompts.
         of_right_at_most: Ceiling of that length, as share of the row ``right``.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from patchwheel.acceptance.counts import Counts
     from patchwheel.acceptance.server import Server
 
-__all__ = ["REPEATS", "Measured", "Phase", "measure"]
+__all__ = ["AT_ONCE", "REPEATS", "Measured", "Phase", "measure"]
 
 MANY = 8
 """Requests at once, where several are asked for."""
@@ -35,11 +35,13 @@ class Phase:
     warm: bool
 
 
-FIRST = Phase(name="one by one", concurrency=1, warm=False)
+AT_ONCE = Phase(name=f"{MANY} at once", concurrency=MANY, warm=False)
+"""The quickest; all that a row without repeats needs."""
+
 REPEATS = (
-    FIRST,
+    Phase(name="one by one", concurrency=1, warm=False),
     Phase(name="one by one, repeated", concurrency=1, warm=True),
-    Phase(name=f"{MANY} at once", concurrency=MANY, warm=False),
+    AT_ONCE,
     Phase(name=f"{MANY} at once, repeated", concurrency=MANY, warm=True),
 )
 
@@ -74,14 +76,14 @@ def measure(
         server: Whom to ask.
         sets: Prompts by name of the set.
         tokens: For each set, how many tokens to generate.
-        repeats: All phases, or the first alone.
+        repeats: All phases, or `AT_ONCE` alone.
 
     Raises:
         ToolError: The server failed.
     """
     results = []
     for name, prompts in sets.items():
-        for phase in REPEATS if repeats else (FIRST,):
+        for phase in REPEATS if repeats else (AT_ONCE,):
             if not phase.warm:
                 forget_prefixes(server)
             before, started = read_counters(server), time.monotonic()

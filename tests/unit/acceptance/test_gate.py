@@ -10,7 +10,7 @@ import pytest
 from patchwheel.acceptance.counts import Counts
 from patchwheel.acceptance.gate import Gate, Row, find_gate, load_gate
 from patchwheel.acceptance.table import Outcome, Table, Verdict, judge, not_run
-from patchwheel.acceptance.trial import FIRST, REPEATS, Measured
+from patchwheel.acceptance.trial import REPEATS, Measured
 from patchwheel.errors import ConfigError, UsageError
 
 SHIPPED = Path(__file__).parents[3] / "manifests" / "gates"
@@ -41,7 +41,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def part(counts: Counts, text: tuple[int, ...] = (1, 2, 3), **changes: Any) -> Measured:
-    measured = Measured(prompts="long", phase=FIRST, counts=counts, texts=(text, (4, 5)), cached=0.0, seconds=1.0)
+    measured = Measured(prompts="long", phase=REPEATS[0], counts=counts, texts=(text, (4, 5)), cached=0.0, seconds=1.0)
     return replace(measured, **changes)
 
 

@@ -74,7 +74,7 @@ def test_phases(python: Path, tmp_path: Path) -> None:
     ]
     assert [part.cached for part in results] == [0, 0.5, 0, 0.5]
     assert {part.counts for part in results} == {Counts(drafts=4, accepted=(4, 4, 0))}
-    assert [part.phase.warm for part in once] == [False]
+    assert [(part.phase.concurrency, part.phase.warm) for part in once] == [(8, False)]
     assert once[0].cached == 0
 
 
