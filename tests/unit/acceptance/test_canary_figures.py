@@ -135,5 +135,5 @@ def test_the_shipped_folder_is_what_the_training_script_writes(right: Row) -> No
         assert json.loads((folder / name).read_bytes()) == document
     assert train.manifest(folder) == (root / "manifests" / "drafters" / "patchwheel--canary.toml").read_text()
     models = train.ref.load_target(folder / TARGET), train.ref.load_drafter(folder / DRAFTER)
-    assert train.choose_prompts(*models) == [list(prompt) for prompt in prompts().prompts]
+    assert train.prompts_file(*models) == (folder / "prompts.json").read_text()
     assert right.draft_lead > train.DRAFT_LEAD
