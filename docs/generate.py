@@ -137,9 +137,12 @@ def schema(model: type[msgspec.Struct], title: str) -> str:
 
 
 def ordered(node: Any) -> Any:
-    """The same schema with alternatives in one order; msgspec's releases differ in it."""
+    """The same schema with alternatives in one order and texts without indent; msgspec's releases differ in both."""
     if isinstance(node, dict):
-        return {key: ordered(value) for key, value in node.items()}
+        cleaned = (
+            {"description": inspect.cleandoc(node["description"])} if isinstance(node.get("description"), str) else {}
+        )
+        return {key: ordered(value) for key, value in (node | cleaned).items()}
     if isinstance(node, list):
         inner = [ordered(value) for value in node]
         return sorted(inner, key=json.dumps) if all(isinstance(value, dict) for value in inner) else inner
