@@ -20,6 +20,7 @@ import sys
 from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -172,17 +173,22 @@ def _fill(
 
 
 def _uv(command: Sequence[str], reporter: Reporter) -> None:
-    """Run uv and pass on what it says, but for the list of packages."""
+    """Run uv and pass on what it says, but for the list of packages.
+
+    It looks for a project in the root folder alone: it would obey the ``[tool.uv]`` of one that lies around, which may
+    add overrides or leave out dependencies, and which the environment's key doesn't count.
+    """
     last: deque[str] = deque(maxlen=_TOLD)
-    with _running(command, subprocess.STDOUT) as process:
+    with _running([*command, "--project", "/"], subprocess.STDOUT) as process:
         for line in process.stdout or ():
             last.append(line.rstrip())
             if not line.startswith((" + ", " - ", " ~ ")):
                 reporter.say(f"uv: {line.strip()}")
         code = process.wait()
     if code:
+        words = takewhile(lambda word: not word.startswith("-"), command[1:])
         raise ToolError(
-            f"uv {' '.join(command[1:3])} failed with exit code {code}",
+            f"uv {' '.join(words)} failed with exit code {code}",
             details="\n".join(f"  | {line}" for line in last),
             next_step="mend what uv complains of, and run the same command again: what was fetched is kept",
         )
@@ -192,7 +198,7 @@ def _uv(command: Sequence[str], reporter: Reporter) -> None:
 def _running(
     command: Sequence[str], stderr: int, variables: dict[str, str] | None = None
 ) -> Iterator[subprocess.Popen[str]]:
-    """A process in a group of its own, which is killed if it is still there at the end."""
+    """A process in a group of its own, all of which is killed if the caller is interrupted."""
     try:
         process = subprocess.Popen(  # noqa: S603  (no shell)
             command,
@@ -210,10 +216,11 @@ def _running(
     with process:
         try:
             yield process
-        finally:
-            if process.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+        except BaseException:
+            # The first of the group may have ended, and others of it may still be there.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
 
 
 def _is_whole(folder: Path, contents: Mapping[str, object]) -> bool:

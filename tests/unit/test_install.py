@@ -113,6 +113,102 @@ def test_what_uv_complains_of_is_shown(store: Store, tmp_path: Path) -> None:
     assert not list(store.root.rglob(MARKER))
 
 
+def fake_uv(folder: Path, script: str) -> str:
+    """A program in the place of uv."""
+    path = folder / "fake-uv"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_last_that_uv_says_is_shown(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uv = fake_uv(tmp_path, "i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo line $i; done; echo why >&2; exit 3")
+    monkeypatch.setattr(install, "find_uv", lambda: uv)
+    with pytest.raises(ToolError, match="uv venv failed with exit code 3") as caught:
+        create_environment(write_wheel(tmp_path), store=store, offline=True)
+    lines = (caught.value.details or "").splitlines()
+    assert lines[-2:] == ["  | line 60", "  | why"]
+    assert "  | line 1" not in lines
+
+
+@pytest.mark.parametrize(
+    "settings", ["[tool.uv.pip]\nno-deps = true", '[tool.uv]\noverride-dependencies = ["helper==1"]']
+)
+def test_a_project_that_lies_around_has_no_say(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str
+) -> None:
+    for version in ("1.0", "2.0"):
+        write_wheel(tmp_path / "links", "helper", version)
+    wheel = write_wheel(tmp_path, "tiny", "1.0", "helper>=2")
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "p"\nversion = "1"\n{settings}\n')
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    monkeypatch.setenv("UV_FIND_LINKS", "../links")  # relative paths are still the user's
+    environment = create_environment(Path("..", wheel.name), store=store, offline=True)
+    script = tmp_path / "script.py"
+    script.write_text("import helper; print(helper.version)")
+    assert run_script(environment, script).stdout == "2.0\n"
+
+
+def test_a_script_sees_only_the_environment(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = create_environment(write_wheel(tmp_path), store=store, offline=True)
+    shadow = tmp_path / "shadow"
+    shadow.mkdir()
+    (shadow / "tiny.py").write_text("version = 'shadow'\n")
+    (shadow / "script.py").write_text(
+        "import os, sys, tiny\n"
+        "print(tiny.version, [name for name in os.environ if name.startswith('PYTHON')], os.environ['GIVEN'])\n"
+        "print('told', file=sys.stderr); sys.exit(7)\n"
+    )
+    monkeypatch.chdir(shadow)
+    monkeypatch.setenv("PYTHONPATH", str(shadow))
+    monkeypatch.setenv("PYTHONOPTIMIZE", "2")
+    done = run_script(environment, shadow / "script.py", variables={"GIVEN": "yes"})
+    assert (done.returncode, done.stdout, done.stderr) == (7, "1.0 [] yes\n", "told\n")
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process runs; one that ended and that nobody has asked for doesn't."""
+    with suppress(ProcessLookupError, FileNotFoundError):
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def ends(pid: int) -> bool:
+    for _ in range(100):
+        if not is_there(pid):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("stays", [True, False], ids=["uv-runs", "uv-ended"])
+def test_an_interrupted_uv_leaves_nothing_behind(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, stays: bool
+) -> None:
+    """Whether or not the process that was started is still there, those that it has started are gone with it."""
+
+    class Interrupted(Reporter):
+        def say(self, message: str) -> None:
+            if message.startswith("uv: child "):
+                pids.append(int(message.rsplit(maxsplit=1)[-1]))
+                if not stays:
+                    time.sleep(0.2)
+                raise KeyboardInterrupt
+
+    pids: list[int] = []
+    uv = fake_uv(tmp_path, f"sleep 300 & echo child $!; {'wait' if stays else 'exit 0'}")
+    wheel = write_wheel(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(install, "find_uv", lambda: uv)
+        with pytest.raises(KeyboardInterrupt):
+            create_environment(wheel, store=store, offline=True, reporter=Interrupted())
+    assert [ends(pid) for pid in pids] == [True]
+    assert not list(store.root.rglob(MARKER))
+    assert (create_environment(wheel, store=store, offline=True).folder / MARKER).exists()
+
+
 def test_without_uv(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uv", None)
     monkeypatch.setenv("PATH", "/nowhere")
@@ -141,34 +237,36 @@ def test_overrides_must_be_requirements() -> None:
         check_overrides(["torch=2"])
 
 
-def test_a_script_does_not_outlive_an_interruption(tmp_path: Path) -> None:
-    """Interrupt a process that runs a script: the script, which would sleep for minutes, is gone with it."""
+@pytest.mark.parametrize("stays", [True, False], ids=["script-runs", "script-ended"])
+def test_a_script_does_not_outlive_an_interruption(tmp_path: Path, *, stays: bool) -> None:
+    """Interrupt a process that runs a script: the script and what it has started, which would sleep for minutes, go."""
     script = tmp_path / "sleeps.py"
-    script.write_text(f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(300)")
+    script.write_text(
+        "import os, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)'])\n"
+        f"open({str(tmp_path / 'draft')!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
+        f"os.rename({str(tmp_path / 'draft')!r}, {str(tmp_path / 'pids')!r})\n"
+        f"time.sleep({300 if stays else 0})\n"
+    )
     code = (
         "import sys; from pathlib import Path; from patchwheel.install import Environment, run_script\n"
-        f"Environment.python = property(lambda self: Path(sys.executable))\n"
+        "Environment.python = property(lambda self: Path(sys.executable))\n"
         f"run_script(Environment(folder=Path('.'), wheel='', sha256=''), Path({str(script)!r}))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     try:
         for _ in range(200):
-            with suppress(OSError, ValueError):
-                child = int((tmp_path / "pid").read_text())
+            if (tmp_path / "pids").exists():
                 break
             time.sleep(0.05)
         else:
             pytest.fail("the script did not start")
+        leader, child = map(int, (tmp_path / "pids").read_text().split())
+        assert stays or ends(leader)
+        assert is_there(child)
         process.send_signal(signal.SIGINT)
         process.wait(20)
-        for _ in range(100):
-            with suppress(ProcessLookupError):
-                os.kill(child, 0)
-                if Path(f"/proc/{child}/stat").read_text().split()[2] != "Z":
-                    time.sleep(0.05)
-                    continue
-            break
-        else:
-            pytest.fail("the script is still there")
+        assert ends(leader)
+        assert ends(child)
     finally:
         process.kill()

