@@ -10,8 +10,6 @@ environments cost little more than one.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 import signal
@@ -26,19 +24,19 @@ from typing import IO, TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from patchwheel.base.store import Store, default_store, holding
+from patchwheel.base.store import ELSEWHERE, Store, default_store, holding
+from patchwheel.documents import canonical_json
 from patchwheel.errors import ToolError, UsageError
-from patchwheel.files import sha256_file, write_atomically, writing
+from patchwheel.files import sha256_bytes, sha256_file, write_atomically, writing
 from patchwheel.progress import SILENT, Reporter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Environment", "check_overrides", "create_environment", "find_uv", "run_script"]
+__all__ = ["Environment", "check_overrides", "clean_variables", "create_environment", "find_uv", "run_script"]
 
 MARKER = "patchwheel-environment.json"
 _TOLD = 25
-_ELSEWHERE = "in another folder, named by PATCHWHEEL_CACHE_DIR"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,17 +95,18 @@ def create_environment(
         "overrides": list(wanted),
         "python": f"{interpreter.resolve()} {_version(interpreter)}",
     }
-    key = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:16]
+    marker = canonical_json(contents)
+    key = sha256_bytes(marker)[:16]
     folder = store.root / "environments" / key
     environment = Environment(folder=folder, wheel=wheel.name, sha256=sha256)
     with holding(store.root / "environments" / f"{key}.lock", f"another process makes {folder}: waiting", reporter):
-        if _is_whole(folder, contents):
+        if _is_whole(folder, marker):
             return environment
-        with writing(folder, _ELSEWHERE):
+        with writing(folder, ELSEWHERE):
             shutil.rmtree(folder, ignore_errors=True)
         with reporter.step(f"installed {wheel.name} with its dependencies"):
             _fill(folder, wheel, wanted, interpreter, offline=offline, reporter=reporter)
-        write_atomically(folder / MARKER, (json.dumps(contents, indent=2, sort_keys=True) + "\n").encode())
+        write_atomically(folder / MARKER, marker)
     return environment
 
 
@@ -128,7 +127,7 @@ def run_script(
     script: Path,
     arguments: Sequence[str] = (),
     *,
-    variables: dict[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a script by an environment's interpreter, apart from the user's Python settings and this folder.
 
@@ -144,6 +143,12 @@ def run_script(
     with _running(command, subprocess.PIPE, variables) as process:
         out, err = process.communicate()
         return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def clean_variables(added: Mapping[str, str]) -> dict[str, str]:
+    """This process's variables, but for those that change what an interpreter finds or whether it keeps bytecode."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return {**kept, **added}
 
 
 def find_uv() -> str:
@@ -196,7 +201,7 @@ def _uv(command: Sequence[str], reporter: Reporter) -> None:
 
 @contextmanager
 def _running(
-    command: Sequence[str], stderr: int, variables: dict[str, str] | None = None
+    command: Sequence[str], stderr: int, variables: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[str]]:
     """A process in a group of its own, all of which is killed if the caller is interrupted."""
     try:
@@ -207,8 +212,7 @@ def _running(
             stderr=stderr,
             text=True,
             errors="replace",
-            env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-            | (variables or {}),
+            env=clean_variables(variables or {}),
             start_new_session=True,
         )
     except OSError as error:
@@ -223,9 +227,9 @@ def _running(
             raise
 
 
-def _is_whole(folder: Path, contents: Mapping[str, object]) -> bool:
-    with suppress(OSError, ValueError):
-        return bool(json.loads((folder / MARKER).read_bytes()) == contents) and (folder / "bin" / "python").exists()
+def _is_whole(folder: Path, marker: bytes) -> bool:
+    with suppress(OSError):
+        return (folder / MARKER).read_bytes() == marker and (folder / "bin" / "python").exists()
     return False
 
 

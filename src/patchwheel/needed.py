@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from patchwheel.base import load_lock, peek_base
-from patchwheel.base.pin import BasePin
+from patchwheel.base.pin import BasePin, pin_locked
 from patchwheel.errors import ConfigError, PinError
 from patchwheel.probes import Reader, load_probes
 from patchwheel.progress import SILENT, Reporter
@@ -153,9 +153,7 @@ def needed(
     releases = []
     for pin in _pins(project, versions, variant):
         with peek_base(pin, offline=offline, reporter=reporter) as source:
-            archive = Archive(source)
-            read = _reading(archive)
-            needs = answer(probes, read, version=pin.version, drops=drops)
+            needs = answer(probes, Archive(source).read_if_there, version=pin.version, drops=drops)
         releases.append(Release(series=series, project=pin.project, version=pin.version, file=pin.file, needs=needs))
     return releases
 
@@ -219,18 +217,5 @@ def _pins(project: Project, versions: Sequence[str] | None, variant: str) -> lis
                 where=str(project.bases_lock),
                 next_step=f"patchwheel base lock vllm=={version}",
             )
-        pins.append(
-            BasePin(
-                project=base.project,
-                version=version,
-                variant=variant,
-                file=wheel.file,
-                size=wheel.size,
-                sha256=wheel.sha256,
-            )
-        )
+        pins.append(pin_locked(base, wheel, variant))
     return pins
-
-
-def _reading(archive: Archive) -> Callable[[str], bytes | None]:
-    return lambda path: archive.read(path) if archive.get(path) else None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from patchwheel.project import Project
 
-__all__ = ["Product", "build_recipe", "plan_recipe", "verify_path", "verify_paths"]
+__all__ = ["Product", "build_recipe", "open_wheel", "plan_recipe", "verify_path", "verify_paths"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ def plan_recipe(
     """
     recipe, path = find_recipe(name, project)
     pin = pin_base(recipe, path, project, recipe.choose_variant(variant))
-    series = leave_out(_load_all(recipe, path, project, offline=offline, reporter=reporter), left_out)
+    series = _load_all(recipe, path, project, left_out, offline=offline, reporter=reporter)
     with peek_base(pin, offline=offline, reporter=reporter) as source:
         archive = Archive(source)
         if isinstance(source, FileSource):  # over a network that would be a request for every member
@@ -124,7 +124,7 @@ def build_recipe(
     """
     recipe, path = find_recipe(name, project)
     pin = pin_base(recipe, path, project, recipe.choose_variant(variant))
-    series = leave_out(_load_all(recipe, path, project, offline=offline, reporter=reporter), left_out)
+    series = _load_all(recipe, path, project, left_out, offline=offline, reporter=reporter)
     with open_base(pin, offline=offline, reporter=reporter) as file:
         base = Archive(FileSource(file, pin.file))
         base.check_layout()
@@ -176,8 +176,8 @@ def verify_path(path: Path, *, base: Path | None = None, project: Project | None
 def verify_paths(paths: Sequence[Path], *, base: Path | None = None, project: Project | None = None) -> list[Report]:
     """`verify_path` for several wheels; all are opened before the first is checked."""
     with ExitStack() as stack:
-        files = [(stack.enter_context(_opened(path)), path.name) for path in paths]
-        given = Base(stack.enter_context(_opened(base)), base.name) if base else None
+        files = [(stack.enter_context(open_wheel(path)), path.name) for path in paths]
+        given = Base(stack.enter_context(open_wheel(base)), base.name) if base else None
         return [_verify(file, name, given, project.probes if project else None) for file, name in files]
 
 
@@ -196,17 +196,23 @@ def _verify(file: IO[bytes], name: str, given: Base | None, probes: Path | None)
 
 
 def _load_all(
-    recipe: Recipe, recipe_path: Path, project: Project, *, offline: bool, reporter: Reporter
+    recipe: Recipe, recipe_path: Path, project: Project, left_out: Sequence[str], *, offline: bool, reporter: Reporter
 ) -> list[Series]:
-    return [
+    series = [
         load_series(one, recipe.base.version, project)
         if isinstance(one, str)
         else derive_series(one, folder=recipe_path.parent, offline=offline, reporter=reporter)
         for one in recipe.series
     ]
+    return leave_out(series, left_out)
 
 
-def _opened(path: Path) -> IO[bytes]:
+def open_wheel(path: Path) -> IO[bytes]:
+    """Open a wheel that somebody has named.
+
+    Raises:
+        UsageError: There is none, or it is no regular file.
+    """
     try:
         if path.exists() and not path.is_file():
             raise UsageError(f"{path.name} is no regular file", where=str(path), next_step="name the file of a wheel")

@@ -152,10 +152,7 @@ def make_plan(
     _refuse_other_versions(archive, base_name, series)
     _refuse_unless_overlay(series, archive, recipe)
 
-    def member(path: str) -> bytes | None:
-        return archive.read(path) if archive.get(path) else None
-
-    applied = apply_series(series, member, names=archive.by_name)
+    applied = apply_series(series, archive.read_if_there, names=archive.by_name)
     patches = [patch.sha256 for one in series for patch in one.patches]
     new_name = base_name.with_distribution(recipe.wheel.name)
     version = local_version(base_name.version, recipe.label, base.sha256, patches, name=new_name.other_than(base_name))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
@@ -138,6 +137,10 @@ class Install(_Table, frozen=True, kw_only=True):
     ] = ()
 
     def __post_init__(self) -> None:
+        if not self.overrides:
+            return
+        from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415  (slow to import)
+
         for override in self.overrides:
             try:
                 Requirement(override)

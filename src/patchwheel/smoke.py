@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from patchwheel.errors import ToolError, UsageError
-from patchwheel.files import sha256_file
+from patchwheel.errors import ToolError
 from patchwheel.install import Environment, create_environment, run_script
+from patchwheel.pipeline import open_wheel
 from patchwheel.probes import load_probes
 from patchwheel.progress import SILENT, Reporter
 from patchwheel.recipe import find_recipe
@@ -54,11 +54,8 @@ def smoke(
         ToolError: The environment can't be made, or its Python does not run.
         OutputError: The cache can't be written.
     """
-    try:
-        with wheel.open("rb") as file:
-            sha256, size, record = sha256_file(file), wheel.stat().st_size, peek_record(file, wheel.name)
-    except OSError as error:
-        raise UsageError(f"can't open {wheel.name}: {error.strerror}", where=str(wheel)) from error
+    with open_wheel(wheel) as file:
+        record = peek_record(file, wheel.name)
     name = recipe or _recipe_beside(wheel)
     overrides = find_recipe(name, project)[0].install.overrides if name else ()
     environment = create_environment(wheel, overrides=overrides, offline=offline, reporter=reporter)
@@ -66,7 +63,8 @@ def smoke(
         *_imported(environment, parse_wheel_name(wheel.name).version),
         _behaves(environment, _listed(record, project), record),
     ]
-    return Report(wheel=wheel.name, sha256=sha256, size=size, results=tuple(results))
+    size = wheel.stat().st_size
+    return Report(wheel=wheel.name, sha256=environment.sha256, size=size, results=tuple(results))
 
 
 def _recipe_beside(wheel: Path) -> str | None:

@@ -11,6 +11,7 @@ from support.projects import write_project
 
 from patchwheel import smoke as module
 from patchwheel.errors import ToolError, UsageError
+from patchwheel.files import sha256_bytes
 from patchwheel.install import Environment
 from patchwheel.pipeline import Product, build_recipe
 from patchwheel.smoke import smoke
@@ -53,7 +54,7 @@ class Stand:
 
     def create(self, wheel: Path, *, overrides: tuple[str, ...], **_rest: Any) -> Environment:
         self.overrides = overrides
-        return Environment(folder=wheel.parent, wheel=wheel.name, sha256="")
+        return Environment(folder=wheel.parent, wheel=wheel.name, sha256=sha256_bytes(wheel.read_bytes()))
 
     def run(self, _environment: Environment, script: Path, arguments: list[str], **_rest: Any) -> Any:
         document: Any = self.imported

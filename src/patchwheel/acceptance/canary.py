@@ -25,6 +25,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from patchwheel.documents import canonical_json
 from patchwheel.files import write_atomically, writing
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def write_variant(variant: Variant, folder: Path) -> Path:
         if source.name != "config.json":
             _link_or_copy(source, folder / source.name)
     config = _merged(drafter_config(), variant.edits)
-    write_atomically(folder / "config.json", (json.dumps(config, indent=2) + "\n").encode())
+    write_atomically(folder / "config.json", canonical_json(config))
     return folder
 
 

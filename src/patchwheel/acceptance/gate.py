@@ -12,7 +12,10 @@ from patchwheel.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["CONTROL", "Gate", "Row", "Serve", "find_gate", "load_gate"]
+__all__ = ["CONTROL", "RIGHT", "Gate", "Row", "Serve", "find_gate", "load_gate"]
+
+RIGHT = "right"
+"""Name of the row that all faults are compared with."""
 
 CONTROL = "no speculation"
 """Name of the row whose text all others must give."""
@@ -118,14 +121,14 @@ def load_gate(path: Path) -> Gate:
     problem = None
     if len(set(names)) < len(names):
         problem = "two rows have one name"
-    elif not {"right", CONTROL} <= set(names):
-        problem = f"the rows right and {CONTROL} must be there: the others are compared with them"
+    elif not {RIGHT, CONTROL} <= set(names):
+        problem = f"the rows {RIGHT} and {CONTROL} must be there: the others are compared with them"
     elif unknown := sorted({row.wheel for row in gate.rows if row.wheel} - set(gate.wheels)):
         problem = f"rows name wheels that are not in the table wheels: {', '.join(unknown)}"
     elif gate.row(CONTROL).drafter is not None:
         problem = f"the row {CONTROL} has a drafter"
-    elif any(row.repeats for row in gate.rows) and not (gate.row("right").repeats and gate.row(CONTROL).repeats):
-        problem = f"some rows repeat, and so must right and {CONTROL}, which they are compared with"
+    elif any(row.repeats for row in gate.rows) and not (gate.row(RIGHT).repeats and gate.row(CONTROL).repeats):
+        problem = f"some rows repeat, and so must {RIGHT} and {CONTROL}, which they are compared with"
     if problem:
         raise ConfigError(problem, where=str(path))
     return gate

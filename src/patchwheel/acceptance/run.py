@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from patchwheel.acceptance import canary
 from patchwheel.acceptance.counts import Counts
-from patchwheel.acceptance.gate import CONTROL
+from patchwheel.acceptance.gate import CONTROL, RIGHT
 from patchwheel.acceptance.server import Watch, serve
 from patchwheel.acceptance.table import LONG, Expected, Outcome, Table, failed_row, judge, not_run
 from patchwheel.acceptance.trial import Measured, measure
@@ -208,11 +208,11 @@ class _Trials:
 def _outcome(row: Row, found: Mapping[str, list[Measured] | PatchwheelError], expected: Expected) -> Outcome:
     if row.name not in found:
         return not_run(row, f"needs the wheel {row.wheel}")
-    measured, right, plain = (found[name] for name in (row.name, "right", CONTROL))
+    measured, right, plain = (found[name] for name in (row.name, RIGHT, CONTROL))
     if isinstance(measured, PatchwheelError):
         return failed_row(row, str(measured))
     if isinstance(right, PatchwheelError) or isinstance(plain, PatchwheelError):
-        return failed_row(row, f"nothing to compare with: the row right or {CONTROL} failed")
+        return failed_row(row, f"nothing to compare with: the row {RIGHT} or {CONTROL} failed")
     return judge(row, measured, expected=expected, right=right, plain=plain)
 
 

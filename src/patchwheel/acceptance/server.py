@@ -21,6 +21,7 @@ import psutil
 import requests
 
 from patchwheel.errors import ToolError
+from patchwheel.install import clean_variables
 from patchwheel.progress import SILENT, Reporter
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def serve(
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=log.parent,
-                env=_environment(environment or {}),
+                env=clean_variables(environment or {}),
                 start_new_session=True,
             )
         except OSError as error:
@@ -125,12 +126,6 @@ def serve(
         yield server
     finally:
         _stop(process, watch.farewell)
-
-
-def _environment(added: Mapping[str, str]) -> dict[str, str]:
-    """This process's variables, but for those that change what an interpreter finds or whether it keeps bytecode."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return {**kept, **added}
 
 
 def _free_port() -> int:

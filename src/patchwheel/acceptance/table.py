@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from patchwheel.acceptance.gate import RIGHT
 from patchwheel.text import printable
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from patchwheel.acceptance.counts import Counts
     from patchwheel.acceptance.gate import Gate, Row
     from patchwheel.acceptance.trial import Measured
+
+    _Pair = tuple[str, int, Text, Text]
 
 __all__ = ["LONG", "Expected", "Outcome", "Table", "Verdict", "failed_row", "judge", "not_run"]
 
@@ -55,7 +58,7 @@ class Outcome:
 
     def first(self, prompts: str = LONG) -> Measured | None:
         """What was measured on a set of prompts when it was first asked."""
-        return next((measured for measured in self.measured if measured.prompts == prompts), None)
+        return _first(self.measured, prompts)
 
     def as_document(self) -> dict[str, object]:
         """The outcome as part of a JSON document."""
@@ -84,7 +87,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """All outcomes; true if none failed and the rows that prove something were run.
+    """All outcomes; true if none failed.
 
     Attributes:
         gate: The gate.
@@ -116,7 +119,7 @@ class Table:
 
     def as_text(self) -> str:
         """The table as a person reads it."""
-        right = self.outcome("right").first()
+        right = self.outcome(RIGHT).first()
         lines = [f"{wheel['file']}\n  sha256 {wheel['sha256']}" for wheel in self.wheels.values()]
         lines.append(f"  {'':<5}{'mean length':<13}{'of right':<10}{'rate':<8}{'text':<9}row")
         marks = {Verdict.PASSED: "ok", Verdict.FAILED: "FAIL", Verdict.NOT_RUN: "-"}
@@ -170,13 +173,14 @@ def judge(
         if not row.strays:
             problems += _counted(row, measured, reference)
         problems += _bounds(row, measured, right)
-        if row.name != "right":
+        if row.name != RIGHT:
             problems += _telling(measured, right)
-    same, count = _same_text(measured, plain)
+    pairs = _pairs(measured, plain)
+    same, count = sum(text == other for _place, _number, text, other in pairs), len(pairs)
     if same < count:
         problems.append(
             f"{count - same} of {count} completions differ from those without speculation, first "
-            f"{_first_difference(measured, plain)}"
+            f"{_first_difference(pairs)}"
         )
     return Outcome(
         row=row,
@@ -206,16 +210,15 @@ def _telling(measured: Sequence[Measured], right: Sequence[Measured]) -> list[st
 
 
 def _bounds(row: Row, measured: Sequence[Measured], right: Sequence[Measured]) -> list[str]:
-    counts = _long(measured)
-    if counts is None:
+    first, best = _first(measured, LONG), _first(right, LONG)
+    if first is None:
         return []
     problems = []
-    length = counts.mean_length
+    counts, length = first.counts, first.counts.mean_length
     if row.mean_length_at_least is not None and length < row.mean_length_at_least:
         problems.append(f"mean length {length:.2f}, and it must be {row.mean_length_at_least:.2f} or more")
-    best = _long(right)
     if row.of_right_at_most is not None and best is not None:
-        share = length / best.mean_length
+        share = length / best.counts.mean_length
         if share > row.of_right_at_most:
             problems.append(
                 f"mean length {length:.2f} is {share:.0%} of the row right, and it must be {row.of_right_at_most:.0%} "
@@ -226,11 +229,11 @@ def _bounds(row: Row, measured: Sequence[Measured], right: Sequence[Measured]) -
     return problems
 
 
-def _long(measured: Sequence[Measured]) -> Counts | None:
-    return next((part.counts for part in measured if part.prompts == LONG), None)
+def _first(measured: Sequence[Measured], prompts: str) -> Measured | None:
+    return next((part for part in measured if part.prompts == prompts), None)
 
 
-def _pairs(measured: Sequence[Measured], plain: Sequence[Measured]) -> list[tuple[str, int, Text, Text]]:
+def _pairs(measured: Sequence[Measured], plain: Sequence[Measured]) -> list[_Pair]:
     """Completions beside those without speculation in the same phase: place, number of the prompt, both texts."""
     others = {(part.prompts, part.phase.name): part for part in plain}
     return [
@@ -242,13 +245,8 @@ def _pairs(measured: Sequence[Measured], plain: Sequence[Measured]) -> list[tupl
     ]
 
 
-def _same_text(measured: Sequence[Measured], plain: Sequence[Measured]) -> tuple[int, int]:
-    pairs = _pairs(measured, plain)
-    return sum(text == other for _place, _number, text, other in pairs), len(pairs)
-
-
-def _first_difference(measured: Sequence[Measured], plain: Sequence[Measured]) -> str:
-    for place, number, text, other in _pairs(measured, plain):
+def _first_difference(pairs: Sequence[_Pair]) -> str:
+    for place, number, text, other in pairs:
         for at, (token, wanted) in enumerate(zip(text, other, strict=True)):
             if token != wanted:
                 return f"{place}: prompt {number}, token {at} is {token} for {wanted}"

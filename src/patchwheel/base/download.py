@@ -14,6 +14,7 @@ from urllib.request import url2pathname
 from patchwheel.base.http import PART, check_status, classified, read_head
 from patchwheel.base.patience import TransientError, persist
 from patchwheel.base.settings import redact
+from patchwheel.base.store import ELSEWHERE
 from patchwheel.errors import IntegrityError, NetworkError
 from patchwheel.files import CHUNK, sha256_file, writing
 from patchwheel.progress import SILENT, Reporter
@@ -39,7 +40,6 @@ _READ = 1 << 18
 
 _OK = 200
 _NOT_THERE = 416
-_ELSEWHERE = "in another folder, named by PATCHWHEEL_CACHE_DIR"
 
 
 def download(
@@ -105,7 +105,7 @@ def _gather(
     reporter: Reporter,
 ) -> bool:
     """Fetch what is missing; whether the file was put together from more than one piece."""
-    with writing(partial, _ELSEWHERE):
+    with writing(partial, ELSEWHERE):
         partial.parent.mkdir(parents=True, exist_ok=True)
         partial.touch()
         file = partial.open("r+b", buffering=0)
@@ -212,7 +212,7 @@ class _Gathering:
     def _take(self, read: Callable[[], bytes]) -> None:
         while chunk := read():
             self._refuse_excess(self.have + len(chunk))
-            with writing(self._partial, _ELSEWHERE):
+            with writing(self._partial, ELSEWHERE):
                 view = memoryview(chunk)
                 while view:  # an unbuffered write may be short
                     view = view[self._file.write(view) :]
@@ -246,7 +246,7 @@ class _Gathering:
         self._advance(-self.have)
         self.have = 0
         self.resumed = False
-        with writing(self._partial, _ELSEWHERE):
+        with writing(self._partial, ELSEWHERE):
             self._file.seek(0)
             self._file.truncate()
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from patchwheel.base.lock import LockedBase, load_lock
+from patchwheel.base.lock import LockedBase, LockedFile, load_lock
 from patchwheel.base.settings import redact
 from patchwheel.errors import ConfigError, PinError
 from patchwheel.wheel.names import wheel_arch
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from patchwheel.project import Project
     from patchwheel.recipe import PinnedWheel, Recipe
 
-__all__ = ["BasePin", "pin_base", "pin_sdist"]
+__all__ = ["BasePin", "pin_base", "pin_locked", "pin_sdist"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +79,7 @@ def pin_base(recipe: Recipe, recipe_path: Path, project: Project, variant: str |
             found=", ".join(sorted({wheel.variant for wheel in base.wheels})) or "no wheels",
             next_step="choose one of these in the recipe, or name a wheel of your own under base.wheels",
         )
-    return BasePin(
-        project=recipe.base.project,
-        version=recipe.base.version,
-        variant=variant,
-        file=locked.file,
-        size=locked.size,
-        sha256=locked.sha256,
-    )
+    return pin_locked(base, locked, variant)
 
 
 def pin_sdist(recipe: Recipe, project: Project) -> BasePin:
@@ -96,20 +89,25 @@ def pin_sdist(recipe: Recipe, project: Project) -> BasePin:
         PinError: The lock has no such base, or the base was published without sources.
         ConfigError: The lock can't be read.
     """
-    sdist = _locked(recipe, project).sdist
-    if sdist is None:
+    base = _locked(recipe, project)
+    if base.sdist is None:
         raise PinError(
             f"the lock has no source distribution of {recipe.base.project} {recipe.base.version}",
             where=str(project.bases_lock),
             next_step="use the overlay strategy, which needs the wheel alone",
         )
+    return pin_locked(base, base.sdist, "source")
+
+
+def pin_locked(base: LockedBase, file: LockedFile, variant: str) -> BasePin:
+    """The pin of one file of a locked base."""
     return BasePin(
-        project=recipe.base.project,
-        version=recipe.base.version,
-        variant="source",
-        file=sdist.file,
-        size=sdist.size,
-        sha256=sdist.sha256,
+        project=base.project,
+        version=base.version,
+        variant=variant,
+        file=file.file,
+        size=file.size,
+        sha256=file.sha256,
     )
 
 

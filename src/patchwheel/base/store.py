@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
     from patchwheel.progress import Reporter
 
-__all__ = ["Entry", "Store", "default_store", "holding", "open_verified"]
+__all__ = ["ELSEWHERE", "Entry", "Store", "default_store", "holding", "open_verified"]
 
-_ELSEWHERE = "in another folder, named by PATCHWHEEL_CACHE_DIR"
+ELSEWHERE = "in another folder, named by PATCHWHEEL_CACHE_DIR"
+"""What to do where the cache can't be written."""
+
 _READ_ONLY = 0o444
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -63,7 +65,7 @@ class Entry:
             raise OutputError(
                 f"can't read the cached {self.file}: {error.strerror}",
                 where=str(self.path),
-                next_step="remove it, or keep the cache " + _ELSEWHERE,
+                next_step="remove it, or keep the cache " + ELSEWHERE,
             ) from error
 
     @contextmanager
@@ -80,13 +82,13 @@ class Entry:
         """Give the partial file, which ``file`` has open and has verified, its good name."""
         # No fsync: a cached file is hashed at every use, so that one lost in a crash is noticed and fetched
         # again.
-        with writing(self.path, _ELSEWHERE):
+        with writing(self.path, ELSEWHERE):
             os.fchmod(file.fileno(), _READ_ONLY)
             self.partial.replace(self.path)
 
     def evict(self) -> None:
         """Remove a damaged file."""
-        with writing(self.path, _ELSEWHERE):
+        with writing(self.path, ELSEWHERE):
             self.path.unlink(missing_ok=True)
 
 
@@ -137,7 +139,7 @@ def holding(lock_file: Path, waiting: str, reporter: Reporter) -> Iterator[None]
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415  (not needed for what is cached)
 
-    with writing(lock_file, _ELSEWHERE):
+    with writing(lock_file, ELSEWHERE):
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(lock_file)
         try:

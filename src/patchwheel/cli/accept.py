@@ -7,7 +7,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patchwheel.cli.common import add_output_options, add_project_option, print_document, reporter_of, tell
+from patchwheel.cli.common import (
+    add_install_options,
+    add_output_options,
+    add_project_option,
+    print_document,
+    reporter_of,
+    tell,
+)
 from patchwheel.errors import UsageError
 from patchwheel.files import writing
 from patchwheel.project import find_project
@@ -43,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--logs", type=Path, metavar="DIR", help="keep logs and built wheels here (default: only if a row fails)"
     )
-    parser.add_argument("--offline", action="store_true", help="use only what the caches have, uv's as well")
+    add_install_options(parser)
     add_project_option(parser)
     add_output_options(parser)
 

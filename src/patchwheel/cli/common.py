@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
 __all__ = [
+    "add_install_options",
     "add_network_options",
     "add_output_options",
     "add_recipe_options",
@@ -35,6 +36,11 @@ def add_network_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--offline", action="store_true", help="use only what the cache has (also: PATCHWHEEL_OFFLINE=1)"
     )
+
+
+def add_install_options(parser: argparse.ArgumentParser) -> None:
+    """``--offline``, of commands that make environments."""
+    parser.add_argument("--offline", action="store_true", help="use only what the caches have, uv's as well")
 
 
 def add_project_option(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patchwheel.cli.common import add_output_options, add_project_option, print_document, reporter_of, tell
+from patchwheel.cli.common import (
+    add_install_options,
+    add_output_options,
+    add_project_option,
+    print_document,
+    reporter_of,
+    tell,
+)
 from patchwheel.project import find_project
 from patchwheel.smoke import smoke
 
@@ -21,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="RECIPE",
         help="recipe that says how the wheel is installed (default: the one that the record beside the wheel names)",
     )
-    parser.add_argument("--offline", action="store_true", help="use only what the caches have, uv's as well")
+    add_install_options(parser)
     add_project_option(parser)
     add_output_options(parser)
 

@@ -214,7 +214,7 @@ def check_probes(subject: Subject) -> Result:
         return skipped("probes", "no build record: patchwheel did not build this wheel")
     if folder is None:
         return skipped("probes", "the project's manifests are not at hand")
-    reader = Reader(lambda path: subject.archive.read(path) if subject.archive.get(path) else None)
+    reader = Reader(subject.archive.read_if_there)
     count, problems, without = 0, [], []
     for series in record.series:
         listed = load_probes(series.name, folder)

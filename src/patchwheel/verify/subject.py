@@ -93,5 +93,5 @@ class Subject:
     @cached_property
     def build_record(self) -> BuildRecord | None:
         """The build record, if patchwheel built this wheel."""
-        path = f"{self.dist_info}/{RECORD_NAME}"
-        return read_record(self.archive.read(path)) if self.archive.get(path) else None
+        data = self.archive.read_if_there(f"{self.dist_info}/{RECORD_NAME}")
+        return None if data is None else read_record(data)

@@ -181,6 +181,10 @@ class Archive:
             )
         return b"".join(self.chunks(member))
 
+    def read_if_there(self, name: str) -> bytes | None:
+        """`read`, or nothing if there is no such member."""
+        return None if self.get(name) is None else self.read(name)
+
     def _inflated(self, member: Member) -> Iterator[bytes]:
         engine = zlib.decompressobj(-zlib.MAX_WBITS)
         try:
