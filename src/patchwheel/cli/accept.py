@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,30 +67,30 @@ def run(arguments: argparse.Namespace) -> int:
         ) from error
 
     project, reporter = find_project(arguments.project), reporter_of(arguments)
-    folder = _logs_of(arguments.logs)
-    if arguments.wheel is None:
-        if arguments.control:
-            raise UsageError(
-                "--control belongs to a WHEEL", next_step="name the wheel to prove, or leave --control away"
+    with ExitStack() as stack:
+        folder = _logs_of(arguments.logs, stack)
+        if arguments.wheel is None:
+            if arguments.control:
+                raise UsageError(
+                    "--control belongs to a WHEEL", next_step="name the wheel to prove, or leave --control away"
+                )
+            wheels = build_all(
+                arguments.gate, project=project, out=folder / "wheels", offline=arguments.offline, reporter=reporter
             )
-        wheels = build_all(
-            arguments.gate, project=project, out=folder / "wheels", offline=arguments.offline, reporter=reporter
+        else:
+            wheels = _with_controls({UNDER_TEST: arguments.wheel}, arguments.control)
+        table = prove(
+            wheels,
+            gate=arguments.gate,
+            project=project,
+            folder=folder,
+            jobs=arguments.jobs or MOST_JOBS,
+            offline=arguments.offline,
+            reporter=reporter,
         )
-    else:
-        wheels = {UNDER_TEST: arguments.wheel} | _controls(arguments.control)
-    table = prove(
-        wheels,
-        gate=arguments.gate,
-        project=project,
-        folder=folder,
-        jobs=arguments.jobs or MOST_JOBS,
-        offline=arguments.offline,
-        reporter=reporter,
-    )
-    if not table:
-        tell(f"the servers' logs are in {folder}")
-    elif arguments.logs is None:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not table:
+            stack.pop_all()  # the logs are wanted now
+            tell(f"the servers' logs are in {folder}")
     if arguments.json:
         print_document(table.as_document())
     else:
@@ -97,20 +98,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if table else 1
 
 
-def _controls(given: list[str]) -> dict[str, Path]:
-    wheels: dict[str, Path] = {}
+def _with_controls(wheels: dict[str, Path], given: list[str]) -> dict[str, Path]:
     for control in given:
         name, equals, path = control.partition("=")
         if not equals or name in wheels:
             raise UsageError("a control is NAME=WHEEL, each name once", found=control)
-        wheels[name] = Path(path)
+        wheels = {**wheels, name: Path(path)}
     return wheels
 
 
-def _logs_of(named: Path | None) -> Path:
-    """The named folder, made if need be; else a temporary one."""
+def _logs_of(named: Path | None, stack: ExitStack) -> Path:
+    """The named folder, made if need be; else a temporary one that goes with the stack, whatever happens."""
     if named is None:
-        return Path(tempfile.mkdtemp(prefix="patchwheel-accept-"))
+        folder = Path(tempfile.mkdtemp(prefix="patchwheel-accept-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        return folder
     with writing(named, "elsewhere with --logs"):
         named.mkdir(parents=True, exist_ok=True)
     return named.absolute()

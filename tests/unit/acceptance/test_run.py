@@ -184,7 +184,13 @@ def test_the_command_refuses_what_does_not_fit(tmp_path: Path) -> None:
         ("--control", "less=x.whl"): "belongs to a WHEEL",
         ("x.whl", "--control", "less"): "NAME=WHEEL",
         ("x.whl", "--control", "a=1", "--control", "a=2"): "each name once",
+        ("x.whl", "--control", "right=y.whl"): "each name once",
     }.items():
-        done = patchwheel("accept", *arguments, "--project", str(project.root), "--json")
+        temporary = tmp_path / "temporary"
+        temporary.mkdir(exist_ok=True)
+        done = patchwheel(
+            "accept", *arguments, "--project", str(project.root), "--json", env={"TMPDIR": str(temporary)}
+        )
         assert done.code == 2
         assert told in json.loads(done.stdout)["what"]
+        assert not list(temporary.iterdir())
