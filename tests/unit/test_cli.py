@@ -9,7 +9,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from support.commands import patchwheel as run_command
 from support.projects import write_project
+from support.wheels import write_wheel
 
 import patchwheel
 from patchwheel import cli, errors
@@ -182,3 +184,12 @@ def test_what_came_with_the_package_is_not_locked_into(
 def test_control_characters_do_not_reach_the_terminal() -> None:
     error = errors.UsageError("x\x1b[1A\u202ey", found="\x9b2K")
     assert str(error) == "x\\x1b[1A\\u202ey\n  found:    \\x9b2K"
+
+
+def test_verify_needs_no_project(tmp_path: Path) -> None:
+    """Any wheel can be verified anywhere; without a project's probes the report says that they were left out."""
+    ran = run_command("verify", "--json", write_wheel(tmp_path), cwd=tmp_path)
+    assert ran.code == 0
+    (report,) = json.loads(ran.stdout)["reports"]
+    assert report["checks"][-1]["status"] == "skipped"
+    assert run_command("verify", write_wheel(tmp_path), "--project", tmp_path).code == 2

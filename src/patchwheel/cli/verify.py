@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patchwheel.cli.common import add_output_options, add_project_option, print_document, tell
+from patchwheel.errors import UsageError
 from patchwheel.pipeline import verify_paths
 from patchwheel.project import find_project
 
 if TYPE_CHECKING:
     import argparse
+
+    from patchwheel.project import Project
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a report for each wheel; 1 if any check failed."""
-    reports = verify_paths(arguments.wheel, base=arguments.base, project=find_project(arguments.project))
+    reports = verify_paths(arguments.wheel, base=arguments.base, project=_project(arguments.project))
     if arguments.json:
         documents = [report.as_document() for report in reports]
         print_document({"schema": "patchwheel.verify/1", "ok": all(reports), "reports": documents})
@@ -36,3 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
         for report in reports:
             tell(report.as_text())
     return 0 if all(reports) else 1
+
+
+def _project(named: Path | None) -> Project | None:
+    """The project, for its probes; a wheel can be verified without one, and the report then says what was left out."""
+    try:
+        return find_project(named)
+    except UsageError:
+        if named is not None:
+            raise
+        return None
