@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -16,8 +17,6 @@ from patchwheel.documents import load_toml
 from patchwheel.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from patchwheel.project import Project
 
 __all__ = [
@@ -221,8 +220,6 @@ def find_recipe(name: str, project: Project) -> tuple[Recipe, Path]:
         UsageError: There is no such recipe.
         ConfigError: The recipe can't be read.
     """
-    from pathlib import Path  # noqa: PLC0415
-
     if name.endswith(".toml"):
         if not Path(name).is_file():
             raise UsageError("there is no such recipe file", where=name)

@@ -7,6 +7,7 @@ file; entity tags are only watched to notice early that the file behind the addr
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -21,7 +22,6 @@ from patchwheel.progress import SILENT, Reporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     import requests
 
@@ -253,8 +253,6 @@ class _Gathering:
 
 def local_path(url: str) -> Path | None:
     """The path that a ``file:`` address stands for."""
-    from pathlib import Path  # noqa: PLC0415
-
     parts = urlsplit(url)
     return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 
